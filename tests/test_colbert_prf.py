@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late import make_late_base
@@ -20,6 +19,7 @@ from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.methods.retrieve.late import LateRetriever
 from rnnreranker.parts.tokens.lexicon import NEAREST, Lexicon
 from rnnreranker.parts.tokens.source import QueryTokens, TokenSource, write_tokens
+from rnnreranker.rnn.maxsim import ragged_maxsim
 from rnnreranker.runs import Run
 from tests.test_impacts import run_index, run_search
 from tests.test_tokens import D, unit
@@ -179,7 +179,8 @@ def test_reranking_with_feedback_is_that_of_loops(source: TokenSource, asked: Qu
             own = tokens_of(source, row)
             padded[line, 12 - len(own) :], mask[line, 12 - len(own) :] = own, True
         tokens, weights = (np.array(part) for part in zip(*expanded, strict=True))
-        np.testing.assert_allclose(maxsim(tokens, padded, mask, weights=weights), expected, atol=1e-5)
+        one = np.array([0, len(tokens)]), padded[mask], np.append(0, np.cumsum(mask.sum(axis=1)))
+        np.testing.assert_allclose(ragged_maxsim(tokens, *one, weights=weights)[0], expected, atol=1e-5)
         empty += sum(not len(tokens_of(source, row)) for row in rows)
     assert empty
     turned = {qid: dict(zip(given[qid], sorted(given[qid].values()), strict=True)) for qid in reversed(asked.qids)}

@@ -13,6 +13,7 @@ import torch
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.encode.late import LateEncoder, make_late_base, special_tokens
+from rnnreranker.rnn.maxsim import ragged_maxsim
 from tests.tiny_encoder import WORDS, make_encoder
 
 pytest.importorskip("sentence_transformers")
@@ -105,7 +106,7 @@ def test_the_library_gives_the_same_scores(encoder: LateEncoder, folder: Path) -
     texts = [text for text in TEXTS[:4] if text.strip()]
     expected = model.similarity(model.encode_query(texts), model.encode_document(texts)).numpy()
     queries, documents = encoder.encode_queries(texts), encoder.encode_documents(texts)
-    found = maxsim(queries.vectors.reshape(len(texts), 12, 16), documents.vectors, offsets=documents.offsets)
+    found = ragged_maxsim(queries.vectors, queries.offsets, documents.vectors, documents.offsets)
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 

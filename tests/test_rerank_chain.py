@@ -103,7 +103,7 @@ def test_a_method_is_given_what_it_needs_and_nothing_else() -> None:
     query, candidates = Plain.seen[-1]
     assert (query, len(candidates)) == (query, 82)
     assert (query.qid, query.text, query.vector) == ("q4", None, None)
-    assert (candidates.scores, candidates.ranks, candidates.vectors, candidates.texts) == (None,) * 4
+    assert (candidates.scores, candidates.vectors, candidates.texts) == (None,) * 3
 
     class Greedy(Telling):
         needs = frozenset({"run scores", "topics", "texts", "vectors", "query vectors"})
@@ -117,7 +117,6 @@ def test_a_method_is_given_what_it_needs_and_nothing_else() -> None:
     assert query.vector.tolist() == queries.vectors[1].tolist()
     assert candidates.docids.tolist() == run.ranked("q1")
     assert candidates.scores.tolist() == [score for _, score in run["q1"]]
-    assert candidates.ranks.tolist() == list(range(1, 23))
     assert candidates.vectors.tolist() == source.fetch(source.rows(run.ranked("q1"))).tolist()
     assert candidates.texts == [texts[docid] for docid in run.ranked("q1")]
     Greedy(inputs).rerank(run, QueryVectors(run.qids, -queries.vectors))  # those given come before

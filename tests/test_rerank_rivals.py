@@ -120,7 +120,9 @@ def _plain(vectors: np.ndarray, params: RnnParams, base: np.ndarray | None = Non
 def test_zhong_meets_the_golden_numbers(shared: Path) -> None:
     golden = np.load(shared / "golden" / "reid1_q3_g40.npz")
     params = ZhongParams(k1=8, k2=3, lam=0.3)  # those in golden["params"]
-    final, jaccard = zhong_distances(golden["q_g_dist"], golden["q_q_dist"], golden["g_g_dist"], params)
+    between = golden["q_g_dist"]
+    distances = np.block([[golden["q_q_dist"], between], [between.T, golden["g_g_dist"]]]).astype(np.float64)
+    final, jaccard = zhong_distances(distances, len(between), params)
     np.testing.assert_allclose(jaccard, golden["jaccard_dist"], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(final, golden["final_dist"], rtol=1e-4)
     np.testing.assert_array_equal(np.argsort(final, axis=1, kind="stable"), golden["ranking"])

@@ -253,11 +253,9 @@ def test_some_queries_by_number_or_mask() -> None:
     for mask in ([True, False, True], np.array([True, False, True])):
         assert list(run.of_queries(mask)) == ["a", "c"]
     assert len(run.of_queries([])) == len(run.of_queries(np.zeros(3, dtype=bool))) == 0
-    for wrong in ([True, False], [0, 0], [-1], [3], [0.5], ["a"], [[0]], 1):
-        with pytest.raises(InputError, match=r"expected distinct numbers in 0\.\.2, or a mask of 3"):
+    for wrong in ([True, False], [0, 0], [3], [0.5], ["a"]):
+        with pytest.raises(InputError, match=r"^queries: .*; expected (numbers below 3|distinct ones)"):
             run.of_queries(wrong)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"kept: int64 of shape \(3,\); expected bool of shape \(3,\)"):
-        run.where(np.array([0, 1, 1]))
 
 
 FRAME = pandas.DataFrame({"a": ["x"]})

@@ -83,11 +83,11 @@ def test_text_of_the_files(tmp_path: Path) -> None:
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     run = Run.from_dict({"q": {"a": 1.0}})
     for tag in ("two words", "", "line\n"):
-        with pytest.raises(InputError, match=r"tag .* is empty or has white space"):
+        with pytest.raises(InputError, match=r"^run: tag .*; expected one that is not empty"):
             run.write(tmp_path / "run.txt", tag=tag)
-    with pytest.raises(InputError, match="docid 'a b' is empty or has white space"):
+    with pytest.raises(InputError, match="run: docid 'a b'; expected one that is not empty and has no white space"):
         Run.from_dict({"q": {"a b": 1.0}}).write(tmp_path / "run.txt")
-    with pytest.raises(InputError, match="query id '' is empty"):
+    with pytest.raises(InputError, match="run: query id ''; expected"):
         Run.from_dict({"": {"a": 1.0}}).write(tmp_path / "run.txt")
     with pytest.raises(InputError, match="format 'csv'; known: msmarco, trec"):
         run.write(tmp_path / "run.txt", format="csv")

@@ -1,4 +1,4 @@
-"""Evaluation by ir-measures, with judgement protocols and statistics."""
+"""Evaluation by ir-measures, with protocols and statistics."""
 
 from __future__ import annotations
 

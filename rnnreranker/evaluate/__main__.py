@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.evaluate`: measure and compare runs."""
+"""`python -m rnnreranker.evaluate`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ class TableRequest(Request):
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; returns the exit code."""
     args = make_parser().parse_args(argv)
     table = command.request(args, TableRequest)
     vectors = None if table.index is None else lambda: _vectors(str(table.index))
@@ -68,7 +67,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
     parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
     command.add_words(parser, "runs", "RUN", "TREC or MS MARCO file, plain or .gz")
     command.add_request_flags(parser, EvaluateRequest, "qrels", "measures", "protocol", "common_topics")

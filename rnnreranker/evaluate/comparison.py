@@ -1,4 +1,4 @@
-"""Comparison of runs with a baseline, paired by topics: differences, intervals, tests and tables."""
+"""Comparison of runs with a baseline, paired by topics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class Comparison:
     """A run against the baseline in one measure, paired over the topics.
 
     Attributes:
-        run, baseline, measure: names.
         value, baseline_value: means over the topics.
         difference: mean of the differences, run minus baseline.
         low, high: 95% percentile bootstrap interval of that mean.
@@ -55,10 +54,7 @@ class Comparison:
 def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[Comparison]:
     """Every run after the first against the first, in every measure, by run, then by measure.
 
-    Args:
-        scores: of two runs or more.
-        resamples: of the bootstrap over topics.
-        seed: of the bootstrap; equal seeds give equal intervals, whatever else is compared.
+    resamples, seed: of the bootstrap; equal seeds give equal intervals, whatever else is compared.
 
     Raises:
         InputError: fewer than two runs, or resamples below 1.
@@ -95,14 +91,9 @@ def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[C
 
 
 def bootstrap_intervals(differences: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
-    """(C, 2) float64: 95% percentile intervals of the mean of each of C rows.
+    """(C, 2) float64: 95% percentile intervals of the mean of each of C rows of differences, (C, T) float64.
 
-    All rows have the same draws of topics. Rows are sorted first, so that the order of the topics does not matter.
-
-    Args:
-        differences: (C, T) float64.
-        resamples: how many sets of T topics are drawn, with replacement.
-        seed: of numpy's default generator.
+    All rows have the same draws of topics, and are sorted first: the order of topics does not matter.
     """
     in_order = np.sort(differences, axis=1)
     topics = in_order.shape[1]
@@ -119,7 +110,7 @@ def bootstrap_intervals(differences: np.ndarray, resamples: int = RESAMPLES, see
 
 
 def paired_t_test(values: np.ndarray, baseline: np.ndarray) -> float:
-    """The two-sided p value of the paired t-test; 1 for one topic or no difference, 0 for a constant one."""
+    """The two-sided p value; 1 for one topic or no difference, 0 for a constant one."""
     differences = values - baseline
     if len(differences) < 2 or np.abs(differences).max() <= SAME:
         return 1.0
@@ -131,9 +122,8 @@ def paired_t_test(values: np.ndarray, baseline: np.ndarray) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p values corrected for their number m by Holm's step-down method.
-
-    The i-th smallest (from 0) is multiplied by m - i, is at least the one before, and at most 1.
+    """p values corrected for their number m by Holm's step-down method: the i-th smallest (from 0) times m - i, at
+    least the one before, at most 1.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -151,10 +141,7 @@ def differences(
 ) -> list[dict[str, float]]:
     """Paired differences of values, a row a pair, as one family of tests.
 
-    Args:
-        values: by name, (T,) float64 each, of the same topics.
-        pairs: names of the values and of their baselines; none gives no rows.
-        resamples, seed: as of `bootstrap_intervals`.
+    values: by name, (T,) float64 of the same topics; pairs: names of values and of their baselines.
 
     Returns:
         difference (mean), low, high (95%, bootstrap over topics), p (paired t-test), p_holm (over all pairs).
@@ -168,7 +155,7 @@ def differences(
 
 
 def print_scores(header: Sequence[object], rows: Iterable[Sequence[object]], protocol: str) -> None:
-    """Print a table whose first column is the run; a protocol other than `trec` gets a column."""
+    """Print a table of runs; a protocol other than `trec` gets a column."""
     added = [] if protocol == "trec" else ["protocol"]
     print_table([header[0], *added, *header[1:]], [[row[0], *([protocol] if added else []), *row[1:]] for row in rows])
 

@@ -1,4 +1,4 @@
-"""`evaluate_run`, `evaluate_runs` and the command: read, measure and compare runs."""
+"""`evaluate_run`, `evaluate_runs` and the command."""
 
 from __future__ import annotations
 
@@ -41,11 +41,9 @@ class EvaluateRequest(Request):
 
     Attributes:
         runs: files, runs, {qid: {docid: score}} or data frames of query_id, doc_id, score; or these by name.
-        qrels: judgements, see `qrels_of`.
-        measures: as ir-measures or trec_eval writes them, with spaces between.
-        protocol: which grades count, see `apply_protocol`; None = that of the judgements.
+        qrels: see `qrels_of`; measures: as ir-measures or trec_eval writes them; protocol: see `apply_protocol`.
         common_topics: only the judged topics that every run has; otherwise a missing one scores 0.
-        vectors: for the redundancy of the first ten documents; or a function that opens them.
+        vectors: for the redundancy of the first ten documents, or a function that opens them.
         compare: every run with the first, by paired t-tests and a bootstrap of `resamples` with `seed`.
     """
 
@@ -65,13 +63,13 @@ class EvaluateRequest(Request):
 
     @property
     def files(self) -> list[str]:
-        """Their names in messages: files, or `run` with a number."""
+        """Files, or `run` with a number."""
         named = enumerate(self.every, 1)
         return [str(run) if isinstance(run, str | Path) else f"run {number}" for number, run in named]
 
     @property
     def names(self) -> list[str]:
-        """The given names, or file names, without folder and ending if still distinct."""
+        """The given names, or file names, without folder and ending if distinct."""
         if isinstance(self.runs, Mapping):
             return list(self.runs)
         paths = self.files
@@ -82,14 +80,7 @@ class EvaluateRequest(Request):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of an evaluation.
-
-    Attributes:
-        request: the arguments.
-        scores: of every run, measure and topic.
-        comparisons: with the first run; empty unless asked for.
-        redundancy: run → redundancy of its first documents; empty without vectors.
-    """
+    """The result: scores, comparisons with the first run if asked for, and run → redundancy if vectors are given."""
 
     request: EvaluateRequest
     scores: Scores
@@ -140,11 +131,7 @@ def evaluate_runs(
 
 
 def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
-    """Check a request before any work; others: more faults to report with its own.
-
-    Raises:
-        InputError: everything that is wrong.
-    """
+    """Raise InputError for all faults of a request and the others given."""
     count, paths = len(request.runs), request.files
     repeated = sorted({path for path in paths if paths.count(path) > 1})
     refuse(
@@ -182,7 +169,7 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
 
 
 def named_runs(given: Any) -> Mapping[str, AnyRun]:
-    """Runs by name, of one run or of several by name; a file has its own name, another run is `run`."""
+    """Runs by name, of one or several; a file has its own name, another run is `run`."""
     if isinstance(given, Mapping) and not _is_run(given):
         return given
     return {Path(given).name: given} if isinstance(given, str | Path) else {"run": given}
@@ -244,12 +231,11 @@ def evaluate_run(
 
     Args:
         run: a Run, a file, {qid: {docid: score}} or a data frame of query_id, doc_id, score (or qid, docno, score); or
-            a mapping from names to these.
+            these by name.
         qrels: a name, a file, {qid: {docid: grade}}, {qid: docids} or a data frame, see `qrels_of`.
-        measures: as ir-measures or trec_eval writes them, a list or one text with spaces between.
-        protocol: which grades count: trec, dl, strict, strict-dropped, binary; None = dl for the names of TREC DL, else
-            trec.
-        per_query: a row for every run and judged topic, with the columns run and topic, in place of means.
+        measures: as ir-measures or trec_eval writes them, a list or one text.
+        protocol: trec, dl, strict, strict-dropped, binary; None = dl for the names of TREC DL, else trec.
+        per_query: a row for every run and judged topic, in place of means.
         common_topics: only the judged topics that every run has; otherwise a missing one scores 0.
 
     Raises:

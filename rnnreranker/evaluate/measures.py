@@ -21,8 +21,7 @@ BETWEEN = re.compile(r"(?:\s|,(?!\d))+(?![^()]*\))")  # outside parentheses; tre
 def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_measures.Measure]:
     """The measures of names such as "nDCG@10 RR@10 P(rel=2)@5" or trec_eval's "map P.5", in order, each once.
 
-    Args:
-        names: one text with white space or commas between the names, or a sequence of names or measures.
+    names: one text with white space or commas, or a sequence of names or measures.
 
     Raises:
         InputError: no names; all names that ir-measures does not know or cannot measure here.
@@ -66,11 +65,7 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
 
 
 def _parsed(name: str) -> list[ir_measures.Measure]:
-    """The measures of a name of ir-measures, or of trec_eval, which may have several: `ndcg_cut_5,10`.
-
-    Raises:
-        NameError, ValueError: no such name.
-    """
+    """The measures of a name of ir-measures or trec_eval, `ndcg_cut_5,10`; NameError, ValueError: unknown."""
     import ir_measures
 
     try:
@@ -108,9 +103,6 @@ def cutoff_of(measure: str | ir_measures.Measure) -> int:
 def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:
     """How many documents to retrieve for measures: the deepest cutoff, at least 100; 1000 without a cutoff.
 
-    Raises:
-        InputError: as `parse_measures`.
-
     >>> deepest_cutoff("nDCG@10 RR@10"), deepest_cutoff("R@500"), deepest_cutoff("nDCG@10 AP")
     (100, 500, 1000)
     """
@@ -118,7 +110,7 @@ def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:
 
 
 def _hint(name: str) -> str:
-    """What a wrong name may mean: letter case and a forgotten @ first, then the most similar names."""
+    """What a wrong name may mean: letter case and a forgotten @ first."""
     from ir_measures.measures import registry
 
     word, cutoff = re.fullmatch(r"(.*?)(?:\(.*\))?@?(\d*)", name, re.DOTALL).groups()  # type: ignore[union-attr]

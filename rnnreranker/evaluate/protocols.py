@@ -1,4 +1,4 @@
-"""Protocols of evaluation: which grades are relevant, which judgements and topics count."""
+"""Protocols: which grades are relevant, which judgements and topics count."""
 
 from __future__ import annotations
 
@@ -20,23 +20,14 @@ MEASURES = "nDCG@10 RR@10"  # where none are named
 
 @dataclass(frozen=True)
 class Judged:
-    """Measures and their judgements.
-
-    Attributes:
-        measures: ir-measures measures.
-        grades: {qid: {docid: grade}}; missing topics score 0.
-    """
+    """Measures and their judgements, {qid: {docid: grade}}; missing topics score 0."""
 
     measures: tuple[ir_measures.Measure, ...]
     grades: dict[str, dict[str, int]]
 
 
 def protocol_of(qrels: pandas.DataFrame, protocol: str | None = None) -> str:
-    """The given protocol, else that of the judgements: `qrels.attrs["protocol"]`, or `trec`.
-
-    Args:
-        qrels: all judgements of a collection; `load_qrels` notes the protocol of a name, `dl` for TREC DL.
-        protocol: one of PROTOCOLS, or None.
+    """The given protocol, else `qrels.attrs["protocol"]` (of a name, `dl` for TREC DL), else `trec`.
 
     Raises:
         InputError: unknown protocol; one that needs grades of 2 or more if there are none.
@@ -57,7 +48,7 @@ def relevant_from(protocol: str) -> int:
 
 
 def topics_that_count(qrels: pandas.DataFrame, protocol: str) -> tuple[str, ...]:
-    """The judged query ids that a protocol measures, in the order of the judgements."""
+    """The query ids that a protocol measures, in the order of the judgements."""
     if protocol == "strict-dropped":
         qrels = qrels[qrels["relevance"] >= relevant_from(protocol)]
     return tuple(dict.fromkeys(qrels["query_id"].tolist()))
@@ -66,24 +57,18 @@ def topics_that_count(qrels: pandas.DataFrame, protocol: str) -> tuple[str, ...]
 def apply_protocol(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFrame, protocol: str) -> list[Judged]:
     """The measures, grouped by the judgements that a protocol measures them on.
 
-    Graded measures (those of ir-measures without a parameter `rel`, such as nDCG) use grades as gains; binary measures
-    (RR, AP, R, P, ...) count documents from some grade on as relevant:
+    Graded measures (without a parameter `rel`, such as nDCG) use grades as gains; binary measures (RR, AP, R, P, ...)
+    count documents from some grade on as relevant:
 
     - `trec`: gains as judged; relevant from grade 1 on, as trec_eval and ir-measures do.
     - `dl`: gains as judged; relevant from grade 2 on, as NIST reports TREC Deep Learning.
     - `strict`: judgements below grade 2 are removed before every measure; 2 and 3 keep their gains (papers 000, 001). A
       topic without any such grade scores 0.
-    - `strict-dropped`: as `strict`, but such a topic is dropped, as by a program that reads the remaining qrels. The
-      strict figures of both papers (000: Tables 1 and 3, 001: Tables 2 and 3) fit both: each of the 43 and 54 topics of
-      DL 2019 and 2020 has a passage of grade 2 or more.
+    - `strict-dropped`: as `strict`, but such a topic is dropped. The strict figures of both papers fit both: each topic
+      of DL 2019 and 2020 has a passage of grade 2 or more.
     - `binary`: gain 1 from grade 1 on, else 0, for every measure: for grades that are codes, not an order.
 
     A typed level, as in `P(rel=1)@10`, stays. Judged@k counts documents with any judgement.
-
-    Args:
-        measures: as of `parse_measures`.
-        qrels: columns query_id, doc_id, relevance; of all topics or of some.
-        protocol: one of PROTOCOLS.
 
     Raises:
         InputError: `binary` with a typed level other than 1.
@@ -106,7 +91,7 @@ def apply_protocol(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFr
 
 
 def _is_binary(measure: ir_measures.Measure) -> bool:
-    """Whether the measure asks what is relevant, and leaves the level to the protocol."""
+    """Whether the protocol sets the measure's level."""
     if measure.NAME == "NumRet":
         return measure.params.get("rel") == 1  # NumRelRet
     parameter = measure.SUPPORTED_PARAMS.get("rel")

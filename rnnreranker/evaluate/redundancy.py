@@ -1,4 +1,4 @@
-"""The similarity of the first documents of a run by the vectors of an index, without judgements."""
+"""The similarity of the first documents of a run by vectors, without judgements."""
 
 from __future__ import annotations
 
@@ -18,21 +18,15 @@ NAMES = (f"cosine@{DEPTH}", f"pairs@{DEPTH}")  # of the two figures
 
 
 def means_of(table: pandas.DataFrame) -> dict[str, float]:
-    """Both figures of `redundancy` by name, means over the queries; 0 if there are none."""
+    """Means of both figures over the queries; 0 if there are none."""
     return {name: float(table[name].to_numpy().mean()) if len(table) else 0.0 for name in NAMES}
 
 
 def redundancy(run: Run, vectors: VectorSource) -> pandas.DataFrame:
     """The cosines of all pairs of the first ten documents of every query: their mean, and how many are `NEAR`.
 
-    Cosines of different encoders are not comparable. Documents without a vector, or with a zero vector, are ignored.
-
-    Args:
-        run: of any number of queries.
-        vectors: of its documents.
-
-    Returns:
-        A row, by its qid, for each query with two such documents or more; columns NAMES, float64.
+    A row, by its qid, for each query with two vectors or more; columns NAMES, float64. Documents without a vector, or
+    with a zero vector, are ignored.
 
     Raises:
         InputError: the vectors cannot be read.

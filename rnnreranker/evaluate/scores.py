@@ -1,9 +1,9 @@
-"""Runs measured topic by topic."""
+"""Measures of runs, topic by topic."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,14 +36,10 @@ class Scores:
     """The scores of R runs on T topics in M measures.
 
     Attributes:
-        runs: R names.
-        topics: T query ids, in the order of the qrels.
-        measures: M names, spelt by ir-measures.
-        values: (R, T, M) float64.
-        means: (R, M) float64, over the topics (the sum for counts such as NumRet, as trec_eval has it).
-        judged: (R, T) float64 in [0, 1], the share of the first ten entries that is judged, at any grade.
+        values: (R, T, M) float64; topics in the order of the qrels.
+        means: (R, M) float64 over the topics (sums of counts such as NumRet, as in trec_eval).
+        judged: (R, T) float64, the judged share of the first ten entries.
         missing: (R,) int64, judged topics without entries; they score 0, and Judged 1.
-        protocol: which grades count, see `protocols.apply_protocol`.
     """
 
     runs: tuple[str, ...]
@@ -56,11 +52,11 @@ class Scores:
     protocol: str
 
     def mean(self, measure: str, run: str | int = 0) -> float:
-        """The mean of a measure over the topics."""
+        """The mean of a measure."""
         return float(self.means[self._run(run), self._measure(measure)])
 
     def per_topic(self, measure: str, run: str | int = 0) -> np.ndarray:
-        """(T,) float64: the values of a measure in the order of `topics`."""
+        """(T,) float64: the values of a measure."""
         return self.values[self._run(run), :, self._measure(measure)]
 
     def frame(self) -> pandas.DataFrame:
@@ -98,14 +94,13 @@ def evaluate(
 ) -> Scores:
     """The values of runs, topic by topic.
 
-    All judged topics count (`strict-dropped` drops some): one that a run lacks scores 0. The order of the queries does
-    not matter. Documents are in trec_eval's order: by float32 score, then by docid, both descending.
+    All judged topics count (`strict-dropped` drops some): one that a run lacks scores 0. Documents are in trec_eval's
+    order: by float32 score, then by docid, both descending.
 
     Args:
         runs: one run, or several by name (a sequence is named "1", "2", ...).
-        qrels: all judgements of a collection, see `qrels_of`.
-        measures: see `parse_measures`.
-        protocol: see `apply_protocol`; None = that of the judgements, see `protocol_of`.
+        qrels: see `qrels_of`; measures: see `parse_measures`.
+        protocol: see `apply_protocol`; None = that of the judgements.
         common_topics: only the judged topics that every run has entries for.
         topics: judged query ids to measure, in this order; None = all.
 
@@ -140,13 +135,9 @@ def evaluate(
         topics, there = tuple(topic for topic, keep in zip(topics, kept, strict=True) if keep), there[:, kept]
 
     values = np.zeros((len(named), len(topics), len(asked)))
-    orders = [_as_trec_eval(run) for run in named.values()]
-    judged = judged_documents(qrels)
-    for part in _alike(asked):
-        columns = [names.index(name_of(measure)) for measure in part]
-        groups = apply_protocol(part, qrels, protocol)
-        for r, (run, rows) in enumerate(zip(named.values(), orders, strict=True)):
-            values[r][:, columns] = _measure(run, rows, topics, part, groups, judged)
+    groups, judged = apply_protocol(asked, qrels, protocol), judged_documents(qrels)
+    for r, run in enumerate(named.values()):
+        values[r] = _measure(run, topics, asked, groups, judged)
     for column, measure in enumerate(asked):
         if measure.NAME == JudgedShare.NAME:
             values[:, :, column][~there] = 1.0  # a share of what a run has: of nothing, nothing is unjudged
@@ -197,9 +188,7 @@ def notice_unjudged(
 ) -> None:
     """Report every run without documents that are judged for its queries.
 
-    Args:
-        runs: by name.
-        judged: query id → docids; so: the consequence.
+    judged: query id → docids; so: the consequence.
     """
     for name, run in runs.items():
         if shown := _unjudged(run, judged):
@@ -215,7 +204,7 @@ def check_judged(run: Run, judged: Mapping[str, Collection[str]], name: str) -> 
 
 
 def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
-    """If no docid of the run is judged for its query, a docid of the run and a judged one in words; else ""."""
+    """If no docid of the run is judged for its query, examples in words; else ""."""
     qids = [qid for qid, count in zip(run, np.diff(run.offsets), strict=True) if judged.get(qid) and count]
     if not qids or any(not set(judged[qid]).isdisjoint(run.ranked(qid)) for qid in qids):
         return ""
@@ -240,27 +229,17 @@ def _as_trec_eval(run: Run) -> np.ndarray:
     return rows
 
 
-def _alike(measures: Sequence[ir_measures.Measure]) -> Iterator[list[ir_measures.Measure]]:
-    """Measures for which nothing below the last judged document counts, and the others."""
-    for to_last_judged in (True, False):
-        if part := [measure for measure in measures if (measure.NAME in TO_LAST_JUDGED) == to_last_judged]:
-            yield part
-
-
 def _measure(
     run: Run,
-    rows: np.ndarray,
     topics: Sequence[str],
     measures: Sequence[ir_measures.Measure],
     groups: Sequence[Judged],
     judged: Mapping[str, set[str]],
 ) -> np.ndarray:
-    """(T, M) float64: the values of measures that are `_alike`; 0 for topics that the run or a group's judgements lack.
+    """(T, M) float64; 0 for topics that the run or a group's judgements lack.
 
-    Numbers replace topic ids, as gdeval takes no other ids. Scores fall by 1 from rank to rank, so that every tool
-    keeps the order.
-
-    rows: (L,) entry → row of `run.docids`, in the order that measures see.
+    Numbers replace topic ids, as gdeval takes no other ids. Scores fall by 1 from rank to rank, so every tool keeps the
+    order.
     """
     import ir_measures
 
@@ -268,8 +247,10 @@ def _measure(
     names = [name_of(measure) for measure in measures]
     query_of = {qid: query for query, qid in enumerate(run.qids)}
     begins = run.offsets[:-1]
-    ends = _after_judged(run, rows, judged) if measures[0].NAME in TO_LAST_JUDGED else run.offsets[1:]
-    ends = np.minimum(ends, begins + _depth(measures))
+    rows = _as_trec_eval(run)
+    to_judged = np.minimum(_after_judged(run, rows, judged), begins + _depth(measures))
+    others = [measure for measure in measures if measure.NAME not in TO_LAST_JUDGED]
+    ends = np.minimum(np.maximum(to_judged, begins + _depth(others)), run.offsets[1:])
     for first in range(0, len(topics), TOPICS):
         numbers = {topic: str(number) for number, topic in enumerate(topics[first : first + TOPICS], first)}
         there = [topic for topic in numbers if topic in query_of]
@@ -310,7 +291,7 @@ def _depth(measures: Sequence[ir_measures.Measure]) -> int:
     """The rank below which nothing counts for any of the measures."""
     cutoffs = [measure.params.get("cutoff") for measure in measures]
     whole = None in cutoffs or any(measure.params.get("judged_only") for measure in measures)
-    return sys.maxsize // 2 if whole else max(cutoffs)
+    return sys.maxsize // 2 if whole else max(cutoffs, default=0)
 
 
 def _mean(measure: ir_measures.Measure, values: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""The public functions on vectors: check, compute, and name the bad row of a batch."""
+"""The public functions on vectors."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ def rnn_similarity(
 ) -> np.ndarray:
     """s* of every candidate: (B, N) float32, in candidate order; -inf for padding.
 
-    s* mixes the first stage and the inner product with the query with the Jaccard similarity of reciprocal neighbours
-    among the query and its candidates; see `RnnParams`. With scale "none" it is eq. 1 of paper 000, lambda s(q, c) + (1
-    - lambda) J(q, c). `params.context` is ignored. With scale "minmax" the values are in [0, 1].
+    s* mixes first stage, inner product with the query and Jaccard similarity of reciprocal neighbours; see `RnnParams`,
+    whose `context` is ignored. With scale "none" it is eq. 1 of paper 000, lambda s(q, c) + (1 - lambda) J(q, c); with
+    "minmax" it is in [0, 1].
 
-    queries: (B, d); candidates: (B, N, d), N >= 1; float32 or float16, other real types are cast to float32.
-    base: (B, N) scores of a first stage, with the candidates in its order, best first. None = the inner products, and
-    the order of the candidates does not matter.
-    lengths: (B,) real candidates of each row, 0..N (None = all); values behind them are ignored. A query without
-    candidates gives a row of -inf. threads: at most (None = one per core); results do not depend on it. engine: None =
-    by the amount of work.
+    queries: (B, d); candidates: (B, N, d), N >= 1; cast to float32.
+    base: (B, N) scores of a first stage, with the candidates in its order. None = the inner products; then the order
+    does not matter.
+    lengths: (B,) real candidates of each row, 0..N (None = all). threads: at most (None = one per core); results do not
+    depend on it. engine: None = by the amount of work.
 
     Raises:
         InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, an exponential
@@ -86,13 +85,11 @@ def jaccard_similarity(
     """Jaccard similarity of each probe to every element: (B, len(probes), m) float32; -inf for padding.
 
     J = sum_j min(v_pj, v_ij) / sum_j max(v_pj, v_ij) over the expanded weights (paper 000, eq. 11, as a similarity). In
-    [0, 1] for weights >= 0; negative weights (scale "none", negative similarities) can leave that range, but values
-    stay finite. An element without neighbour relations has 0 everywhere.
+    [0, 1] for weights >= 0, always finite; 0 for elements without neighbours.
 
-    vectors: (B, m, d), row 0 = query, m >= 2; float32 or float16, other real types are cast to float32.
-    probes: row numbers of `vectors`, the same for the whole batch; 0 = the query.
-    lengths: (B,) real candidates of each row, 0..m-1, without the query (None = all). A query without candidates, and a
-    probe that is padding, give -inf. threads, engine: as of `rnn_similarity`.
+    vectors: (B, m, d), row 0 = query, m >= 2; cast to float32.
+    probes: row numbers of `vectors`; 0 = the query.
+    lengths: (B,) real candidates, without the query (None = all). threads, engine: as of `rnn_similarity`.
 
     Raises:
         InputError: as `rnn_similarity`, and a probe outside 0..m-1.
@@ -102,7 +99,8 @@ def jaccard_similarity(
     >>> jaccard_similarity(same, RnnParams(k=2, scale="none"), probes=(0, 1)).tolist()
     [[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]
     """
-    vectors = checks.vectors(vectors, "vectors", "(B, m, d)")
+    with np.errstate(over="ignore"):  # infinities are refused below
+        vectors = np.ascontiguousarray(checks.vectors(vectors, "vectors", "(B, m, d)"), dtype=np.float32)
     batch, width, dimension = vectors.shape
     if width < 2:
         raise InputError(f"vectors has shape {vectors.shape}: expected row 0 (the query) and at least one candidate")
@@ -112,13 +110,9 @@ def jaccard_similarity(
     if (outside := rows[(rows < 0) | (rows >= width)]).size:
         raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
     real = checks.lengths_of(lengths, batch, width - 1)
-    as_they_are = vectors.dtype == np.float32 and vectors.flags.c_contiguous
 
     def load(row: int, into: np.ndarray) -> np.ndarray:
-        if as_they_are:
-            return vectors[row, : len(into)]
-        into[:] = vectors[row, : len(into)]
-        return into
+        return vectors[row, : len(into)]
 
     contexts, asked = of_vectors(load, real, dimension), np.tile(rows, (batch, 1))
     result = scored(contexts, params, asked, threads=checks.threads_of(threads), engine=engine)
@@ -130,10 +124,7 @@ def jaccard_similarity(
 def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndarray | None = None) -> np.ndarray:
     """(N,) float32: s* of the candidates of one query, as `rnn_similarity`, of given similarities.
 
-    Args:
-        similarity: (N + 1, N + 1), symmetric, row 0 the query; in place of inner products.
-        params: of the similarity.
-        base: (N,) scores of a first stage, with the candidates in its order; None = row 0.
+    similarity: (N + 1, N + 1), symmetric, row 0 the query; base: (N,) scores of a first stage, None = row 0.
 
     Raises:
         InputError: another shape, NaN or infinity, an exponential weight that would overflow.

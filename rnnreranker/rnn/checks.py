@@ -1,4 +1,4 @@
-"""Checks of the arguments of public functions: shapes, types and values."""
+"""Checks of the arguments of public functions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from rnnreranker.rnn.params import RnnParams
 
 
 def vectors(array: np.ndarray, name: str, shape: str) -> np.ndarray:
-    """The array, with as many dimensions as `shape` names; the last is not empty.
-
-    Raises:
-        InputError: another shape, a type that is no real number.
-    """
+    """The array of real numbers, with as many dimensions as `shape` names; InputError: another."""
     array = _array(array, name)
     if array.dtype.kind not in "fiu":
         raise InputError(f"{name} has type {array.dtype}: expected float32 or float16")
@@ -39,7 +35,7 @@ def _array(values: np.ndarray | Sequence[Any], name: str) -> np.ndarray:
 
 
 def integers(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
-    """An int64 array of any shape; InputError for values of another type."""
+    """An int64 array of any shape; InputError: other types."""
     array = _array(values, name)
     if array.size and array.dtype.kind not in "iu":
         raise InputError(f"{name} has type {array.dtype}: expected integers")
@@ -47,11 +43,7 @@ def integers(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
 
 
 def lengths_of(lengths: np.ndarray | Sequence[int] | None, batch: int, width: int) -> np.ndarray:
-    """(B,) int64: the real candidates of every row of `width`; None = all.
-
-    Raises:
-        InputError: another shape or type, numbers outside 0..width.
-    """
+    """(B,) int64: the real candidates of every row, 0..width; None = all; InputError: others."""
     if lengths is None:
         return np.full(batch, width, dtype=np.int64)
     real = integers(lengths, "lengths")
@@ -66,11 +58,7 @@ def lengths_of(lengths: np.ndarray | Sequence[int] | None, batch: int, width: in
 def base_scores(
     base: np.ndarray | Sequence[Sequence[float]] | None, real: np.ndarray, width: int, name: str = "base"
 ) -> np.ndarray | None:
-    """(B, N) float64: a finite score for every candidate, 0 at padding; None if `base` is None.
-
-    Raises:
-        InputError: another shape or type, NaN or infinity.
-    """
+    """(B, N) float64: a finite score for every candidate, 0 at padding; InputError: others."""
     if base is None:
         return None
     scores = _array(base, name)
@@ -88,14 +76,14 @@ def base_scores(
 
 
 def threads_of(threads: int | None) -> int | None:
-    """The number of threads, None = one per core; InputError unless an integer >= 1."""
+    """The number of threads, None = one per core; InputError: not an integer >= 1."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1):
         raise InputError(f"threads={threads!r}: expected an integer >= 1, or None for one per core")
     return threads
 
 
 def in_threads(work: Callable[[], object], workers: int) -> None:
-    """Run `work` in so many threads at once, BLAS on one thread; raises the first error."""
+    """Run `work` in so many threads, BLAS on one thread; raises the first error."""
     with one_blas_thread():
         if workers < 2:
             work()
@@ -106,6 +94,6 @@ def in_threads(work: Callable[[], object], workers: int) -> None:
 
 
 def rows_of_graph(params: RnnParams) -> None:
-    """Raise InputError if rows of raw similarities are divided, as a graph has no whole rows."""
+    """Raise InputError if rows of raw similarities are divided, which a graph lacks."""
     if params.scale == "none" and params.normalize:
         raise InputError(f"normalize={params.normalize}: a graph has no whole rows to divide; expected none")

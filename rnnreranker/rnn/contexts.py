@@ -1,4 +1,4 @@
-"""s* of a batch of contexts: matrices of similarities a few at a time, Jaccard similarities, and the mixture."""
+"""s* of a batch of contexts: matrices of similarities, Jaccard similarities, and the mixture."""
 
 from __future__ import annotations
 
@@ -31,15 +31,12 @@ Fill = Callable[..., None]
 
 
 def matrices(contexts: int, widest: int) -> np.ndarray:
-    """(C, M, S) float32, all -inf: space for matrices of M elements, with longer rows.
-
-    The kernel reads 64 similarities at a time, and rows a power of two apart would evict each other from a cache.
-    """
+    """(C, M, S) float32, all -inf: space for matrices of M elements, as the kernel reads 64 at a time."""
     return np.full((contexts, widest, (widest + 63) // 64 * 64 + 48), -np.inf, dtype=np.float32)
 
 
 def list_lengths(sizes: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(B,) int64 each, of contexts of these sizes: list entries, those that extend (-1 = none), those averaged."""
+    """(B,) int64 each: list entries, those that extend (-1 = none), those averaged."""
     distinct, which = np.unique(sizes, return_inverse=True)
     of_size = [
         (
@@ -57,24 +54,22 @@ class Engine(Protocol):
     """The module `dense` or `kernel`, with the same values.
 
     score(gram, sizes, lengths, columns, tops, setting, probes, out, problem, closest) fills `out` with the Jaccard
-    similarities of probes, and `closest`; it skips contexts with m = sizes[c] < 2.
+    similarities of probes, and `closest`, of contexts with m = sizes[c] >= 2.
 
     - gram: (C, M, S) float32, of `matrices`. The similarities of context c are gram[c, :m, :m], -inf for unknown pairs
       and behind them; a diagonal of inf means the highest of the others. Rows are left as lists are sorted by them.
     - lengths, columns, tops: (C,) int64, of `list_lengths`.
     - probes: (C, P) int64, elements; `Setting.by_products` fills all but the first.
-    - out: (C, P, M) float64, the similarity of a probe to every element; unchanged where a probe is < 0 or >= m.
+    - out: (C, P, M) float64; unchanged where a probe is < 0 or >= m.
     - problem: (C,) float64, 0 on entry. NaN: the diagonal is NaN or too large; inf: a constant outweighs the
-      differences; else the largest exponent, if an exponential weight would overflow.
-    - closest: (C, M - 1, n) int32, for each candidate the n most similar others, ascending, ties: the earlier; -1 =
-      none.
+      differences; else the exponent of an exponential weight that would overflow.
+    - closest: (C, M - 1, n) int32, for each candidate the n most similar others, ascending; -1 = none.
 
     smooth(scores, closest, share, out): see `dense.smooth`.
 
-    known_pairs(near, similar, rows, query, sizes, gram) fills `gram` from a graph: near (C, N, K) uint32 and similar
-    (C, N, K) float32, the neighbours of candidates; rows: (C, N) int64, candidates; query: (C, N) float32, similarities
-    to the query, or (C, 0): those of the first candidate in falling order. The larger value of a pair counts; the
-    diagonal is inf, or NaN if a similarity is not finite.
+    known_pairs(near, similar, rows, query, sizes, gram) fills `gram` from a graph: near (C, N, K) uint32, similar (C,
+    N, K) float32; rows: (C, N) int64; query: (C, N) float32, or (C, 0): the similarities of the first candidate in
+    falling order. The diagonal is inf, or NaN if a similarity is not finite.
     """
 
     score: Callable[..., None]
@@ -103,7 +98,7 @@ def compiles() -> bool:
 
 @functools.lru_cache(maxsize=1)
 def kernel() -> Engine:
-    """The compiled engine, loaded; NumPy's if numba cannot compile."""
+    """The compiled engine; NumPy's if numba cannot compile."""
     if not compiles():
         return dense
     with _lock, phase("loading the kernel, which a first use on a machine compiles", "kernel"):
@@ -122,21 +117,18 @@ def kernel() -> Engine:
 
 
 def warm_up() -> None:
-    """Load the compiled kernel now; the first time on a machine compiles it. For services, before the first question.
-
-    Without it NumPy does small work, with the same results, and larger work loads the kernel.
-    """
+    """Load the compiled kernel now, or compile it, before the first question of a service; results do not depend on it."""
     kernel()
 
 
 def load_kept() -> None:
-    """Load the kernel if its machine code is kept, for small but frequent work."""
+    """Load the kernel if its machine code is kept."""
     if kernel.cache_info().currsize or is_kept():
         kernel()
 
 
 def engine_for(sizes: np.ndarray) -> Engine:
-    """The engine for contexts of these sizes: NumPy until loading the kernel costs less than the work."""
+    """NumPy until loading the kernel costs less than the work."""
     global _done
     if kernel.cache_info().currsize:  # it is loaded
         return kernel()
@@ -147,7 +139,7 @@ def engine_for(sizes: np.ndarray) -> Engine:
 
 @functools.lru_cache(maxsize=1)
 def is_kept() -> bool:
-    """Whether numba has kept the machine code: in NUMBA_CACHE_DIR, else beside the kernel or in the user's cache."""
+    """Whether numba has kept the machine code, in NUMBA_CACHE_DIR, beside the kernel or in the user's cache."""
     beside, named = Path(__file__).with_name("__pycache__"), os.environ.get("NUMBA_CACHE_DIR")
     of_user = os.path.join(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "numba")
     folders = [*Path(named or of_user).glob("rnn_*"), *([] if named else [beside])]
@@ -157,15 +149,13 @@ def is_kept() -> bool:
 class PlainNeighbours:
     """NumPy's engine without reciprocity."""
 
-    score = staticmethod(functools.partial(dense.score, sets=dense.plain_sets))
+    score = staticmethod(functools.partial(dense.score, reciprocal=False))
     smooth, known_pairs = staticmethod(dense.smooth), staticmethod(dense.known_pairs)
 
 
 @dataclass(frozen=True)
 class ContextBatch:
-    """A batch of contexts.
-
-    sizes: (B,) int64, elements of each, the query the first; filler: called once in every thread, returns what fills
+    """sizes: (B,) int64, elements of each context, with the query; filler: called in every thread, returns what fills
     matrices; largest: the highest accepted diagonal; outweighs: see `dense.Setting`.
     """
 
@@ -176,15 +166,12 @@ class ContextBatch:
 
     @property
     def counts(self) -> np.ndarray:
-        """(B, 1): the candidates of each."""
         return self.sizes[:, None] - 1
 
 
 @dataclass(frozen=True)
 class JaccardScores:
-    """The output of an engine for a batch of contexts, M being the largest size.
-
-    jaccard: (B, P, M) float64; products: (B, M - 1) float64, similarities to the query as lists are sorted by them;
+    """jaccard: (B, P, M) float64; products: (B, M - 1) float64, similarities to the query as lists are sorted by them;
     probes: (B, P) int64; closest, problem: as of `Engine`.
     """
 
@@ -205,10 +192,10 @@ def scored(
     threads: int | None = None,
     engine: Engine | None = None,
 ) -> JaccardScores:
-    """The Jaccard similarities of probes, (B, P) int64, to all elements; batches and threads do not matter.
+    """The Jaccard similarities of probes, (B, P) int64, to all elements.
 
-    lenders: how many closest candidates to return. by_products: all probes but the first become the candidates with the
-    largest similarity to the query, -1 if there are fewer.
+    lenders: how many closest candidates to return. by_products: all probes but the first become the candidates nearest
+    to the query, -1 if fewer.
     """
     sizes = contexts.sizes
     batch, widest = len(sizes), max(2, int(sizes.max(initial=0)))
@@ -264,9 +251,9 @@ def similarities(
     threads: int | None = None,
     engine: Engine | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """s* of the candidates of a batch of contexts, (B, N) float64, undefined at padding, and the problems of `Engine`.
+    """s* of the candidates, (B, N) float64, undefined at padding, and the problems of `Engine`.
 
-    base: (B, N) or wider, float64, finite, or None = similarities to the query.
+    base: (B, N) or wider, float64, or None = similarities to the query.
     """
     batch, widest = len(contexts.sizes), max(2, int(contexts.sizes.max(initial=0)))
     engine, base = engine or engine_for(contexts.sizes), None if base is None else base[:, : widest - 1]
@@ -291,10 +278,7 @@ def similarities(
 
 
 def check_problem(problem: np.ndarray, broken: Callable[[int], str]) -> None:
-    """Raise for the first row of the batch that could not be computed.
-
-    problem: (B,) of `Engine`; broken: what is wrong with a row whose similarities are not finite.
-    """
+    """Raise for the first row with a problem, (B,); broken: describes a row that is not finite."""
     for row in np.flatnonzero(problem)[:1].tolist():
         if np.isnan(problem[row]):
             raise InputError(f"row {row} of the batch: {broken(row)}")

@@ -1,12 +1,8 @@
-"""The values of `kernel` to the last bit by NumPy: slower, but without loading numba.
-
-Sums have the kernel's order, and products with an inverse replace divisions as there.
-"""
+"""The values of `kernel` to the last bit by NumPy, with its order of sums, without loading numba."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,13 +12,11 @@ from rnnreranker.base.files.contents import fingerprint
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.params import RnnParams
 
-# members of lists and of short ones, (m, m) bool, and whether the authors' variant is asked -> members of sets
-Sets = Callable[[np.ndarray, np.ndarray | None, bool], np.ndarray]
 NONE = np.float32(-np.inf)  # the similarity of a pair that is not known
 
 
 def kernel_sources() -> str:
-    """A fingerprint of the kernel's sources, which names numba's machine code."""
+    """A fingerprint of the kernel's sources, which names machine code."""
     return fingerprint(*(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("kernel*.py"))))
 
 
@@ -41,7 +35,6 @@ class Setting(NamedTuple):
 
     @classmethod
     def of(cls, params: RnnParams, largest: float, outweighs: float, by_products: bool) -> Setting:
-        """The setting; scale "none" subtracts no constant."""
         weight = ("linear", "exp", "binary").index(params.weight)
         normalize, minmax = (None, "max", "mean").index(params.normalize), params.scale == "minmax"
         return cls(
@@ -62,12 +55,9 @@ def score(
     out: np.ndarray,
     problem: np.ndarray,
     closest: np.ndarray,
-    sets: Sets | None = None,
+    reciprocal: bool = True,
 ) -> None:
-    """Fill `out` and `closest` for some contexts, as `contexts.Engine` says.
-
-    sets: makes sets of lists; None = `reciprocal_sets`.
-    """
+    """Fill `out` and `closest` for some contexts, as `contexts.Engine` says; reciprocal: whether neighbours must be."""
     for c, m in enumerate(sizes.tolist()):
         if m < 2:
             continue
@@ -100,9 +90,10 @@ def score(
         order, counts = np.argsort(-sims, axis=1, kind="stable"), known.sum(axis=1)
         if closest.shape[2]:
             closest[c, : m - 1] = closest_of(order, counts, closest.shape[2])
-        wide = int(columns[c]) >= 0
         lists, short = (_mask(order[:, :length], counts) for length in (lengths[c], max(columns[c], 0)))
-        members = (sets or reciprocal_sets)(lists, short if wide else None, bool(setting.authors))
+        if reciprocal:
+            lists, short = lists & lists.T, short & short.T
+        members = extended(lists, short, bool(setting.authors)) if columns[c] >= 0 else lists
         if setting.minmax:
             values = np.clip((values - least) * (1.0 / span if span > 0 else 0.0), 0.0, 1.0)
         shares = _weights(members, values * (1.0 / divisor), setting)
@@ -120,26 +111,14 @@ def _divisors(values: np.ndarray, known: np.ndarray, how: int) -> np.ndarray:
 
 
 def _mask(order: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(m, m) bool: the members of lists, (m, L), of known elements only, (m,)."""
+    """(m, m) bool: the known members of lists, (m, L)."""
     listed = np.zeros((len(order), len(order)), dtype=bool)
     np.put_along_axis(listed, order, np.arange(order.shape[1]) < counts[:, None], axis=1)
     return listed
 
 
-def reciprocal_sets(lists: np.ndarray, short: np.ndarray | None, authors: bool) -> np.ndarray:
-    """(m, m) bool: row i = the members of R*(i), from lists and short ones; None = no extension."""
-    return extended(lists & lists.T, None if short is None else short & short.T, authors)
-
-
-def plain_sets(lists: np.ndarray, short: np.ndarray | None, authors: bool) -> np.ndarray:
-    """As `reciprocal_sets`, without reciprocity."""
-    return extended(lists, short, authors)
-
-
-def extended(sets: np.ndarray, short: np.ndarray | None, authors: bool) -> np.ndarray:
-    """Each set joined with the short sets of its members that overlap it by more than (or at least) two thirds."""
-    if short is None:
-        return sets
+def extended(sets: np.ndarray, short: np.ndarray, authors: bool) -> np.ndarray:
+    """Each set joined with its members' short sets that overlap it by more than (or at least) two thirds."""
     whole = short.astype(np.float32)
     shared, sizes = sets.astype(np.float32) @ whole.T, whole.sum(axis=1)  # small integers, exact
     enough = 3 * shared > 2 * sizes if authors else 3 * shared >= 2 * sizes
@@ -147,7 +126,7 @@ def extended(sets: np.ndarray, short: np.ndarray | None, authors: bool) -> np.nd
 
 
 def _nearest(order: np.ndarray, counts: np.ndarray, top: int) -> np.ndarray:
-    """(m, top) elements whose rows are added up, ascending; an element that knows fewer repeats itself."""
+    """(m, top) elements whose rows are added up, ascending; itself in place of unknown ones."""
     m, itself = len(order), np.arange(len(order))[:, None]
     if top == 1:
         return itself
@@ -156,10 +135,7 @@ def _nearest(order: np.ndarray, counts: np.ndarray, top: int) -> np.ndarray:
 
 
 def _weights(members: np.ndarray, values: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray, bool]:
-    """(m, m) float64: the weights of members, 0 elsewhere; the sums of rows, (m,); whether any is negative.
-
-    The authors' rows sum to 1 or are empty. values: (m, m), what weights are made of.
-    """
+    """(m, m) float64: the weights of members; the sums of rows, (m,); whether any is negative."""
     held = np.ones(int(members.sum())) if setting.weight == 2 else values[members]  # in element order, row by row
     if setting.weight == 1:  # NumPy's own exponential has other last bits
         held = np.array([math.exp(setting.weight_scale * value) for value in held.tolist()])
@@ -177,7 +153,7 @@ def _weights(members: np.ndarray, values: np.ndarray, setting: Setting) -> tuple
 def _jaccard(
     weights: np.ndarray, sums: np.ndarray, signed: bool, nearest: np.ndarray, probes: np.ndarray, out: np.ndarray
 ) -> None:
-    """Set out[r], (m,) float64, to the similarities of probe r to every element, for probes that are elements."""
+    """Set out[r], (m,) float64, to the similarities of probe r, for probes that are elements."""
     rows, totals = np.zeros(weights.shape), np.zeros(len(weights))
     for near in nearest.T:
         rows += weights[near]
@@ -196,7 +172,7 @@ def _jaccard(
 
 
 def _in_parts(rows: np.ndarray) -> np.ndarray:
-    """Row sums of eight interleaved parts, added up in halves, as the kernel does."""
+    """Row sums of eight interleaved parts, added up in halves."""
     padded = np.zeros((len(rows), -(-rows.shape[1] // 8), 8))
     padded.reshape(len(rows), -1)[:, : rows.shape[1]] = rows
     parts = _totals(np.moveaxis(padded, 1, 2))
@@ -206,15 +182,14 @@ def _in_parts(rows: np.ndarray) -> np.ndarray:
 
 
 def _totals(rows: np.ndarray) -> np.ndarray:
-    """Sums along the last axis in order, as the kernel adds; NumPy's own sum goes by pairs."""
+    """Sums along the last axis in order; NumPy's own sum goes by pairs."""
     return np.cumsum(rows, axis=-1)[..., -1] + 0.0 if rows.shape[-1] else np.zeros(rows.shape[:-1])
 
 
 def closest_of(order: np.ndarray, counts: np.ndarray, lenders: int) -> np.ndarray:
-    """(m - 1, lenders) int32: the nearest candidates of each candidate, ascending, -1 if it knows fewer.
+    """(m - 1, lenders) int32: the nearest candidates of each candidate, ascending, -1 if fewer are known.
 
-    order: (m, m) elements by falling similarity to that of the row, ties: the earlier; counts: (m,) how many of them
-    are known.
+    order: (m, m) elements by falling similarity to that of the row; counts: (m,) known ones.
     """
     m = len(order)
     listed, itself = order[1:], np.arange(1, m)[:, None]
@@ -230,7 +205,7 @@ def closest_of(order: np.ndarray, counts: np.ndarray, lenders: int) -> np.ndarra
 def smooth(scores: np.ndarray, closest: np.ndarray, share: float, out: np.ndarray) -> None:
     """Fill `out`, (C, N) float64, with (1 - share) s*(i) + share * mean of s* over the nearest of i; s* without any.
 
-    scores: (C, N) float64, s*; closest: (C, N, n) int32, elements, -1 = none.
+    scores: (C, N) float64; closest: (C, N, n) int32, -1 = none.
     """
     there = closest > 0
     taken = np.take_along_axis(scores[:, :, None], np.maximum(closest, 1).reshape(len(closest), -1, 1) - 1, axis=1)

@@ -1,4 +1,4 @@
-"""Similarities from a graph of neighbours, without vectors of documents."""
+"""Similarities from a graph of neighbours."""
 
 from __future__ import annotations
 
@@ -38,23 +38,19 @@ def graph_similarity(
 ) -> np.ndarray:
     """s* of every candidate from a graph of neighbours: (B, N) float32, in candidate order; -inf for padding.
 
-    As `rnn_similarity`, with the similarities of the graph. A pair is known if one document is among the K neighbours
-    of the other in the whole collection; the larger weight counts. Neighbour lists hold known elements only. In
-    weights, an unknown pair counts as the lowest known similarity of the context, and an element's similarity to itself
-    as the highest.
+    A pair is known if one document is among the K neighbours of the other in the whole collection; the larger weight
+    counts. Lists hold known elements only. In weights, an unknown pair counts as the lowest known similarity of the
+    context, an element with itself as the highest.
 
-    edges: (D, K) uint32 and weights: (D, K) float16, the graph of D documents, in memory or mapped; rows: (B, N)
-    integers, the candidates' rows in it, in the order of the first stage, distinct within a query.
-    query: (B, N) inner products of query and candidates, on the scale of the weights. None = unknown: w_q = 0, and the
-    query gets the similarities of the first candidate, the largest for the first candidate, the next for the second,
-    and so on.
-    base: (B, N) scores of the first stage; None = `query`.
-    lengths, threads: as in `rnn_similarity`.
+    edges: (D, K) uint32 and weights: (D, K) float16, the graph; rows: (B, N) integers, the candidates' rows in it, in
+    the order of the first stage, distinct within a query.
+    query: (B, N) inner products with the query, on the scale of the weights. None = unknown: w_q = 0, and the query
+    gets the similarities of the first candidate, largest first.
+    base: (B, N) scores of the first stage; None = `query`. lengths, threads: as of `rnn_similarity`.
 
     Raises:
-        InputError: shapes or types that do not fit, rows beyond the graph, similarities or scores that are not finite,
-            neither query nor base, parameters that need inner products with the query (`RnnParams.without_query`),
-            `normalize` with scale "none", an exponential weight that would overflow.
+        InputError: as `rnn_similarity`, rows beyond the graph, neither query nor base, parameters that need unknown
+            inner products (`RnnParams.without_query`) or whole rows (`normalize` with scale "none").
 
     >>> edges = np.array([[1, 2], [0, 2], [1, 3], [2, 1]], dtype=np.uint32)
     >>> weights = np.array([[0.9, 0.1], [0.9, 0.3], [0.3, 0.2], [0.2, 0.1]], dtype=np.float16)
@@ -85,11 +81,11 @@ def graph_jaccard(
     lengths: Lengths = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """Jaccard similarity of probes to every element: (B, P, N + 1) float32; -inf for padding and for a query without
+    """Jaccard similarity of probes to every element: (B, P, N + 1) float32; -inf for padding and queries without
     candidates.
 
-    probes: (P,) elements for all queries, or (B, P), where -1 = none (its row is 0); element 0 is the query, element i
-    candidate i, from 1. Others: as of `graph_similarity`.
+    probes: (P,) elements for all queries, or (B, P), where -1 = none (its row is 0); 0 = the query. Others: as of
+    `graph_similarity`.
 
     Raises:
         InputError: as `graph_similarity`, and probes outside the context.
@@ -118,14 +114,11 @@ def probe_similarities(
 ) -> np.ndarray:
     """The graph's similarities of each probe to every candidate of its context: (B, P, N) float32; 0 for padding.
 
-    Unknown pairs have the lowest known similarity of the context, a document with itself the highest; all is 0 where
-    nothing is known.
-
-    edges, weights, rows: as of `graph_similarity`; probes: (B, P) int64, distinct candidates, from 1; others have 0
-    throughout. lengths: (B,) real candidates.
+    Unknown pairs have the lowest known similarity, a document with itself the highest. probes: (B, P) int64, distinct
+    candidates, from 1; others have 0. lengths: (B,).
 
     Raises:
-        InputError: similarities of a context that are not finite.
+        InputError: similarities that are not finite.
     """
     contexts = of_graph(edges, weights, rows, RnnParams(), None, lengths)
     out, sizes = np.zeros((len(rows), probes.shape[1], rows.shape[1]), dtype=np.float32), contexts.sizes
@@ -137,7 +130,7 @@ def probe_similarities(
         fill(slice(c, c + 1), room)
         known = room[0, 1 : sizes[c], 1 : sizes[c]]
         if np.isnan(known[0, 0]):
-            check_problem(np.where(np.arange(len(rows)) == c, np.nan, 0.0), lambda row: BROKEN)
+            raise InputError(f"row {c} of the batch: {BROKEN}")
         real = known[np.isfinite(known)]
         low, high = (real.min(), real.max()) if len(real) else (0.0, 0.0)
         there = (probes[c] > 0) & (probes[c] <= length)
@@ -154,11 +147,7 @@ def of_graph(
     query: np.ndarray | None,
     lengths: Lengths,
 ) -> ContextBatch:
-    """The contexts of a graph: -inf for unknown pairs; arguments as of `graph_similarity`.
-
-    Raises:
-        InputError: shapes or types that do not fit, rows beyond the graph, products that are not finite.
-    """
+    """The contexts of a graph; arguments and errors as of `graph_similarity`."""
     for name, given in (("edges", edges), ("weights", weights)):
         if not isinstance(given, np.ndarray):
             raise InputError(f"{name} is a {type(given).__name__}: expected an array (D, K)")

@@ -1,4 +1,4 @@
-"""`rerank_hits`: the hits of a vector store for one query, reranked by reciprocal nearest neighbours."""
+"""`rerank_hits`: the hits of a vector store for one query, reranked."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def rerank_hits(
     Args:
         query_vector: (d,); None = unknown: then `scores` are its similarities to the hits.
         vectors: (N, d) of the hits, of any real type or a torch tensor; cast to float32.
-        scores: (N,) of the store, higher is better; None = inner products with the query. Hits rank by their scores,
-            equal ones in the order given.
+        scores: (N,) of the store, higher is better; None = inner products with the query.
         params: of the similarity, or a mapping of some settings; None = the defaults. `context` is ignored.
 
     Returns:
@@ -84,11 +83,7 @@ def rerank_hits(
 
 
 def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
-    """`RnnParams` of an instance, a mapping of some settings, or None.
-
-    Raises:
-        InputError: unknown settings, values out of range, another type.
-    """
+    """`RnnParams` of an instance, a mapping of some settings, or None; InputError: others."""
     if params is None or isinstance(params, RnnParams):
         return params or RnnParams()
     if not isinstance(params, Mapping):
@@ -97,7 +92,7 @@ def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
 
 
 def _falls(scores: np.ndarray, products: np.ndarray) -> bool:
-    """Whether scores fall nearly linearly where the inner products rise; False for fewer than eight."""
+    """Whether scores fall nearly linearly where inner products rise; False for fewer than eight."""
     apart, other = scores - scores.mean(), products - products.mean()
     return len(scores) >= 8 and float(apart @ other) < -0.9 * float(np.linalg.norm(apart) * np.linalg.norm(other))
 
@@ -114,7 +109,7 @@ def _finite(values: Any, name: str, count: int, what: str) -> np.ndarray:
 
 
 def _with_query(scores: np.ndarray, hits: np.ndarray) -> np.ndarray:
-    """(N + 1, N + 1) float32: the inner products of hits, with the scores as those of a query in row 0."""
+    """(N + 1, N + 1) float32: inner products of hits, with the scores as those of a query in row 0."""
     similarities = np.empty((len(hits) + 1, len(hits) + 1), dtype=np.float32)
     similarities[1:, 1:] = hits @ hits.T
     similarities[0, 1:] = similarities[1:, 0] = scores

@@ -22,51 +22,37 @@ def maxsim(
     mask: np.ndarray | None = None,
     *,
     offsets: np.ndarray | Sequence[int] | None = None,
-    rows: np.ndarray | Sequence[int] | None = None,
-    weights: np.ndarray | Sequence[float] | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """The sum over a query's tokens i of w_i max_j q_i . d_j over the document's tokens j (paper 002, eq. 1).
+    """(N,) float32: the sum over a query's tokens i of max_j q_i . d_j over a document's tokens j (paper 002, eq. 1).
 
-    Larger = more relevant; a document without tokens scores 0. A score depends on query and document alone, to the last
-    bit. Tokens are not normalised.
+    A document without tokens scores 0. A score depends on query and document alone, to the last bit. Tokens are not
+    normalised.
 
     Args:
-        query_tokens: (q, d), or (Q, q, d) for several queries; cast to float32.
-        document_tokens: (N, t, d), or (T, d) with the documents one after the other and `offsets`; cast to float32.
-        mask: (N, t), which tokens are real; None = all. Others are ignored.
+        query_tokens: (q, d); cast to float32.
+        document_tokens: (N, t, d), or (T, d) with `offsets`; cast to float32.
+        mask: (N, t), which tokens are real; None = all.
         offsets: (N + 1,) ascending from 0 to T: document r has document_tokens[offsets[r]:offsets[r + 1]].
-        rows: (n,) documents to score, in this order; None = all.
-        weights: (q,) or (Q, q), w_i; None = 1. Tokens of weight 0 do not count and may pad shorter queries.
         threads: at most; None = one per core.
 
-    Returns:
-        (n,) float32 for one query, (Q, n) for several.
-
     Raises:
-        InputError: shapes that do not fit, NaN or infinity in a token of a scored document, a query or weights.
+        InputError: shapes that do not fit, NaN or infinity in a token.
 
     >>> query = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> documents = np.array([[0.6, 0.8], [0.8, 0.6], [0.0, 1.0]])
     >>> maxsim(query, documents, offsets=[0, 2, 2, 3]).round(3).tolist()
     [1.600000023841858, 0.0, 1.0]
     """
-    queries = np.asarray(query_tokens)
-    several = queries.ndim == 3
-    queries = checks.vectors(queries, "query_tokens", "(Q, q, d)" if several else "(q, d)")
+    query = checks.vectors(query_tokens, "query_tokens", "(q, d)")
     tokens, bounds = _ragged(document_tokens, mask, offsets)
-    if queries.shape[-1] != tokens.shape[1]:
+    if query.shape[1] != tokens.shape[1]:
         raise InputError(
-            f"the dimension of query_tokens is {queries.shape[-1]}, that of document_tokens {tokens.shape[1]}: "
+            f"the dimension of query_tokens is {query.shape[1]}, that of document_tokens {tokens.shape[1]}: "
             "expected the same; were both made by the same encoder?"
         )
-    count, length = (queries.shape[0] if several else 1), queries.shape[-2]
-    factors = np.ones(count * length) if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
-    if weights is not None and np.shape(weights) != queries.shape[:-1]:
-        raise InputError(f"weights has shape {np.shape(weights)}: expected {queries.shape[:-1]}, one for each token")
-    flat, starts = queries.reshape(-1, queries.shape[-1]), np.arange(count + 1) * length
-    scores = ragged_maxsim(flat, starts, tokens, bounds, rows=rows, weights=factors, threads=threads)
-    return scores if several else scores[0]
+    scores: np.ndarray = ragged_maxsim(query, np.array([0, len(query)]), tokens, bounds, threads=threads)[0]
+    return scores
 
 
 def ragged_maxsim(
@@ -75,23 +61,20 @@ def ragged_maxsim(
     tokens: np.ndarray,
     offsets: np.ndarray,
     *,
-    rows: np.ndarray | Sequence[int] | None = None,
+    rows: np.ndarray | None = None,
     weights: np.ndarray | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """(Q, n) float32: MaxSim as `maxsim`, of queries of any lengths.
+    """(Q, n) float32: MaxSim of queries of any lengths, weighted by their tokens' weights, (P,) float64.
 
-    Args:
-        queries: (P, d), the queries one after the other; query_offsets: (Q + 1,) int64 ascending: query i has
-            queries[query_offsets[i]:query_offsets[i + 1]].
-        tokens: (T, d); offsets: (N + 1,); rows, threads: as of `maxsim`; weights: (P,) float64; None = 1.
+    queries: (P, d), query i is queries[query_offsets[i]:query_offsets[i + 1]]; rows: (n,) int64, documents, None = all;
+    others as of `maxsim`.
     """
     asked = np.ascontiguousarray(queries, dtype=np.float32)
     factors = np.ones(len(asked)) if weights is None else weights
-    for name, values in (("query_tokens", asked), ("weights", factors)):
-        if not np.isfinite(values).all():
-            raise InputError(f"{name} has NaN or infinite values; expected finite ones")
-    chosen = _chosen(rows, len(offsets) - 1)
+    if not np.isfinite(asked).all():
+        raise InputError("query_tokens has NaN or infinite values; expected finite ones")
+    chosen = np.arange(len(offsets) - 1) if rows is None else rows
     lengths = np.diff(offsets)[chosen]
     whole = np.zeros((_whole(len(asked)), asked.shape[1]), dtype=np.float32)
     whole[: len(asked)] = asked
@@ -133,7 +116,7 @@ def _whole(count: int) -> int:
 
 
 def _parts(lengths: np.ndarray, most: int) -> list[tuple[int, int]]:
-    """Ranges of documents that have tokens, `most` tokens in each, more if one document has more."""
+    """Ranges of documents with at most `most` tokens together, or one longer document."""
     of = np.cumsum(lengths) // most if len(lengths) else lengths
     bounds = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), len(lengths)]
     return [(first, last) for first, last in itertools.pairwise(bounds) if lengths[first:last].any()]
@@ -161,41 +144,26 @@ def _ragged(
     return tokens[real.astype(bool)], np.concatenate([[0], np.cumsum(real.astype(bool).sum(axis=1))]).astype(np.int64)
 
 
-def _chosen(rows: np.ndarray | Sequence[int] | None, count: int) -> np.ndarray:
-    if rows is None:
-        return np.arange(count)
-    chosen = checks.integers(rows, "rows")
-    if chosen.ndim != 1 or (len(chosen) and (chosen.min() < 0 or chosen.max() >= count)):
-        raise InputError(f"rows: expected numbers of documents, 0 to {count - 1}")
-    return chosen
-
-
 def token_similarities(
     query: np.ndarray,
     tokens: np.ndarray,
     offsets: np.ndarray,
     *,
-    rows: np.ndarray | Sequence[int] | None = None,
+    rows: np.ndarray,
     threads: int | None = None,
 ) -> np.ndarray:
     """(m, m) float32, symmetric: similarities of a query, element 0, and n = m - 1 documents by their tokens.
 
     With |x| the number of tokens of x, s_0i = MaxSim(q, d_i) / |q| and s_ij = (MaxSim(d_i, d_j) / |d_i| + MaxSim(d_j,
-    d_i) / |d_j|) / 2: means of largest products, cosines if tokens have length 1; 0 without tokens.
+    d_i) / |d_j|) / 2; 0 without tokens.
 
-    Args:
-        query: (q, d); tokens, offsets, rows, threads: as of `maxsim`.
-
-    Raises:
-        InputError: as `maxsim`.
+    query: (q, d); others and errors as of `maxsim`.
     """
-    chosen = _chosen(rows, len(offsets) - 1)
-    lengths = np.diff(offsets)[chosen]
-    asked = [query, *(tokens[offsets[row] : offsets[row + 1]] for row in chosen.tolist())]
-    sizes = np.array([len(query), *lengths.tolist()])
-    query_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    asked = [query, *(tokens[offsets[row] : offsets[row + 1]] for row in rows.tolist())]
+    sizes = np.array([len(one) for one in asked])
+    query_offsets = np.concatenate([[0], np.cumsum(sizes)])
     flat = np.concatenate([one.astype(np.float32) for one in asked])
-    scores = ragged_maxsim(flat, query_offsets, tokens, offsets, rows=chosen, threads=threads).astype(np.float64)
+    scores = ragged_maxsim(flat, query_offsets, tokens, offsets, rows=rows, threads=threads).astype(np.float64)
     scores /= np.maximum(sizes, 1)[:, None]
     similarities = np.empty((len(sizes), len(sizes)))
     similarities[0, 1:] = similarities[1:, 0] = scores[0]

@@ -1,7 +1,4 @@
-"""The terms of first stage and inner products, and their mixture with Jaccard similarities.
-
-Values of a context never depend on other contexts.
-"""
+"""The terms of first stage and inner products, and their mixture with Jaccard similarities."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from rnnreranker.rnn.params import RnnParams
 
 
 def by_products(products: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(C, N) int64: columns by descending inner product, of equal ones the earlier first, padding last."""
+    """(C, N) int64: columns by descending inner product, ties: the earlier, padding last."""
     falling = -products
     falling[np.arange(products.shape[1]) >= counts] = np.inf
     return np.argsort(falling, axis=1, kind="stable")
@@ -29,9 +26,8 @@ def known(
 ) -> np.ndarray:
     """(C, N) float64: the weighted mean of the terms of rank, score and inner product; undefined at padding.
 
-    products: (C, N) float64, None where they have no weight; base: (C, N) scores of a run in the order of the columns,
-    None = the inner products, with `order` theirs where ranks count. counts: (C, 1) candidates of a context, the first
-    of its row.
+    products: (C, N), None where they have no weight; base: (C, N) scores in the order of the columns, None = the
+    products, with `order` theirs where ranks count; counts: (C, 1) candidates.
     """
     wr, ws, wq = weights(params)
     scores = products if base is None else base
@@ -58,7 +54,7 @@ def known(
 def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """(C, N) float64: the mean over the probes of their similarities to the candidates, J(p, p) = 1.
 
-    probes: (C, P) elements, -1 = none; jaccard: (C, P, N + 1), 0 where a probe is -1; changed in place.
+    probes: (C, P) elements, -1 = none; jaccard: (C, P, N + 1), changed in place.
     """
     rows = np.arange(len(probes))
     near = jaccard[:, 0, 1:]
@@ -71,7 +67,6 @@ def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray) -> np
 
 
 def weights(params: RnnParams) -> tuple[float, float, float]:
-    """The weights of rank, score and inner product, divided by their sum."""
     largest = max(params.rank_weight, params.run_weight, params.query_weight)
     shares = [weight / largest for weight in (params.rank_weight, params.run_weight, params.query_weight)]
     wr, ws, wq = (share / sum(shares) for share in shares)
@@ -79,9 +74,8 @@ def weights(params: RnnParams) -> tuple[float, float, float]:
 
 
 def of_ranks(ranks: np.ndarray, counts: np.ndarray | int, constant: float) -> np.ndarray:
-    """1 / (constant + rank), mapped so that rank 1 has 1 and the last, `counts`, 0; 0 where there is one rank.
-
-    The closed form stays precise for every constant: (n - r) / (n - 1) * (c + 1) / (c + r).
+    """(n - r) / (n - 1) * (c + 1) / (c + r): 1 / (constant + rank), mapped so that rank 1 has 1 and the last, `counts`,
+    0.
     """
     values: np.ndarray = (counts - ranks) / np.maximum(counts - 1, 1) * ((constant + 1.0) / (constant + ranks))
     return values
@@ -90,7 +84,7 @@ def of_ranks(ranks: np.ndarray, counts: np.ndarray | int, constant: float) -> np
 def unit(values: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
     """(C, N) float64: each row mapped so that its lowest value is 0 and its highest 1; a constant row is 0.
 
-    values: (C, N) float, finite in the first `counts` of a row, (C, 1) or an int.
+    counts: values of a row that count, (C, 1) or an int.
     """
     halves = 0.5 * values  # their differences are finite
     real = np.arange(values.shape[1]) < counts
@@ -103,10 +97,10 @@ def unit(values: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
 
 
 def smooth(scores: np.ndarray, products: np.ndarray, share: float, neighbours: int) -> np.ndarray:
-    """(R, n) float64: (1 - share) score + share * mean score of the nearest candidates; see `RnnParams`.
+    """(R, n) float64: (1 - share) score + share * mean score of the nearest candidates.
 
-    scores: (R, n) float, R scores of each of n candidates; products: (n + 1, n + 1) float32 inner products, the query
-    first; neighbours: how many are the nearest, at most all others.
+    scores: (R, n) float; products: (n + 1, n + 1) float32 inner products, the query first; neighbours: how many are the
+    nearest.
 
     >>> products = np.array([[1, 0, 0, 0], [0, 1, 0.9, 0.1], [0, 0.9, 1, 0.2], [0, 0.1, 0.2, 1]], dtype=np.float32)
     >>> smooth(np.array([[1.0, 0.0, 0.0]]), products, 0.25, 1).tolist()

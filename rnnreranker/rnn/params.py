@@ -17,31 +17,29 @@ class RnnParams(Params):
     The elements of a context are the query (element 0) and its N candidates; s_ij is the inner product of two of them.
 
     - `k`: an element's neighbour list holds its k nearest elements besides itself (variant "paper": k in all).
-    - `tau`: share of the list that may extend a reciprocal set; 0 = no extension.
-    - `weight`, `weight_scale`: weight of a member from its similarity s: s, exp(p s) - 1 with p = `weight_scale`, or 1;
-      an element's weights are divided by their sum (variant "paper": exp(p s), no division).
-    - `k_exp`: an element's weights are averaged over the first k_exp entries of its list (variant "paper": over its
-      k_exp nearest, however short the list); 1 = no averaging.
+    - `tau`: share of the list that may extend a reciprocal set; 0 = none.
+    - `weight`, `weight_scale`: weight of a member from its similarity s: s, exp(p s) - 1 with p = `weight_scale`, or 1,
+      divided by the sum of the element's weights (variant "paper": exp(p s), no division).
+    - `k_exp`: weights are averaged over the first k_exp entries of a list (variant "paper": over the k_exp nearest); 1
+      = none.
     - `lam`: lambda in s*(i) = lambda g(i) + (1 - lambda) mean over the probes p of J(p, i). J is the Jaccard similarity
-      of the weights; g does not depend on neighbours: g(i) = [w_r mm(1 / (c + rank_i)) + w_s mm(score_i) + w_q
-      mm(s_0i)] / (w_r + w_s + w_q), with the first stage's rank (from 1) and score. mm is min-max over the candidates;
-      0 where all are equal.
+      of the weights; g(i) = [w_r mm(1 / (c + rank_i)) + w_s mm(score_i) + w_q mm(s_0i)] / (w_r + w_s + w_q), with the
+      first stage's rank (from 1) and score. mm is min-max over the candidates; 0 where all are equal.
     - `rank_weight`, `run_weight`, `query_weight`: w_r, w_s and w_q; `rank_constant`: c. Without a first stage, the
       inner products s_0i are its scores.
     - `probes`: how many elements p count: the query and the first `probes` - 1 candidates. J(p, p) = 1.
     - `smoothing`, `smoothing_neighbours`: a and n in s**(i) = (1 - a) s*(i) + a mean of s*(j) over the n candidates j
-      with the largest inner products with i (ties: the earlier; all others if there are fewer). This is one step of
-      score regularisation (Diaz, 2005); a = 0 leaves s* unchanged.
-    - `normalize`: divides every row of similarities by its maximum or its mean; None = no division.
+      with the largest inner products with i (ties: the earlier). This is one step of score regularisation (Diaz, 2005);
+      0 = none.
+    - `normalize`: divides every row of similarities by its maximum or its mean.
     - `scale`: "minmax" maps the similarities of a context to [0, 1], so that no setting depends on the scale of the
       encoder's scores; "none" keeps them raw, as the published runs did: s*(i) = lambda s_0i + (1 - lambda) J(0, i)
       (eq. 1), whatever the weights, the rank constant, the probes and the smoothing.
     - `context`: N, the candidates that a reranker reranks; the similarity functions ignore it.
     - `variant`: "authors" = the code behind the published numbers; "paper" = the printed equations.
 
-    The defaults do not depend on the scale of vectors or scores. `preset` gives the published values, for raw inner
-    products; "mixture": two probes and no smoothing; "vectors": the scale-free form of eq. 1, which uses neither ranks
-    nor scores of the first stage.
+    `preset` gives the published values, for raw inner products; "mixture": two probes, no smoothing; "vectors": the
+    scale-free form of eq. 1, without ranks and scores of the first stage.
 
     Raises:
         InputError: values out of range, all of them in one message.
@@ -97,11 +95,7 @@ class RnnParams(Params):
         return self.smoothing_neighbours if self.scale == "minmax" and self.smoothing > 0 else 0
 
     def without_query(self) -> Self:
-        """These parameters with w_q = 0, for unknown inner products with the query.
-
-        Raises:
-            ParameterError: nothing else has a weight, or scale "none", whose s* needs these inner products.
-        """
+        """These parameters with w_q = 0; ParameterError: nothing else has a weight, or scale "none"."""
         if self.scale == "none" or not (self.rank_weight or self.run_weight):
             raise ParameterError(
                 f"scale={self.scale}, rank_weight={self.rank_weight:g}, run_weight={self.run_weight:g}: without query "

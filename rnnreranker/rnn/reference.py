@@ -1,8 +1,7 @@
-"""The equations of paper 000 as loops, one function per step: slow, readable, the specification of every other engine.
+"""The equations of paper 000 as loops, one function per step: the specification of every engine.
 
-Where the authors' implementation departs from the printed text, `variant` chooses: "authors" or "paper". A context has
-m elements; element 0 is the query. A graph knows a pair only if one document is among the K neighbours of the other.
-Weights are summed in float64 in the order of the elements.
+`variant` chooses between the authors' implementation and the printed text ("paper"). A context has m elements; element
+0 is the query. Weights are summed in float64 in the order of the elements.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ class Steps:
 
     raw: (m, m) float32 inner products; ranking: (m, m) float32, which sorts the lists; sims: (m, m) float64, which
     weights are made of; lists: m neighbour lists, nearest first; sets: m reciprocal sets, extended; weights: (m, m)
-    float64, rows sum to 1 or are zero (variant "authors"); expanded: (m, m) float64, averaged rows; known: (m, m) bool,
-    pairs with a known similarity, None = all.
+    float64; expanded: (m, m) float64, averaged rows; known: (m, m) bool, pairs that a graph knows, None = all.
     """
 
     raw: np.ndarray
@@ -44,7 +42,7 @@ class Steps:
 def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]] | None = None) -> Steps:
     """All steps up to the expanded weights of one context.
 
-    vectors: (m, d), row 0 = query. lists: neighbour lists made with another rule for ties; None = ours.
+    vectors: (m, d), row 0 = query. lists: neighbour lists with another rule for ties; None = ours.
 
     Raises:
         ParameterError: the exponential weight would overflow.
@@ -57,10 +55,10 @@ def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]]
 
 
 def graph_steps(known: np.ndarray, params: RnnParams) -> Steps:
-    """As `steps`, of the output of `known_similarities`.
+    """As `steps`, of `known_similarities`.
 
-    A list holds known elements only, itself first. In weights, an unknown pair counts as the lowest known similarity of
-    the context, and the diagonal as the highest.
+    Lists hold known elements, itself first. In weights, an unknown pair counts as the lowest known similarity of the
+    context, and the diagonal as the highest.
     """
     values = [value for value in known.ravel().tolist() if math.isfinite(value)] or [0.0]
     raw = np.where(np.isfinite(known), known, np.float32(min(values)))
@@ -87,19 +85,16 @@ def _steps(raw: np.ndarray, ranked: list[list[int]], params: RnnParams, known: n
 
 
 def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[int] = (0,)) -> np.ndarray:
-    """Jaccard similarity of each probe to every element of one context, (len(probes), m) float64."""
+    """Jaccard similarity of each probe to every element, (len(probes), m) float64."""
     expanded = steps(vectors, params).expanded
     return np.stack([jaccard(expanded, probe) for probe in probes])
 
 
 def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarray | None = None) -> np.ndarray:
-    """S = X X^T, (m, m) float32.
+    """S = X X^T, (m, m) float32; vectors: (m, d); out: (m, m) float32 to fill.
 
-    shift_free: for uses that ignore a constant added to all similarities. Where a constant outweighs the differences,
-    as 100 outweighs those of cosines, float32 would round them away. Then products are float64 until a constant is
-    subtracted.
-
-    vectors: (m, d). out: (m, m) float32 to fill.
+    shift_free: for uses that ignore a constant added to all similarities. A constant that outweighs the differences,
+    which float32 would round away, is subtracted in float64.
     """
     rows = np.ascontiguousarray(vectors, dtype=np.float32)
     sims = np.matmul(rows, rows.T, out=out)
@@ -111,7 +106,7 @@ def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarra
 
 
 def outweighed(sims: np.ndarray) -> bool:
-    """Whether a constant outweighs the differences of the query's similarities to its candidates; sims: (m, m)."""
+    """Whether a constant outweighs the differences of the query's similarities to its candidates."""
     if len(sims) < 2:
         return False
     low, high = float(sims[0, 1:].min()), float(sims[0, 1:].max())
@@ -121,8 +116,8 @@ def outweighed(sims: np.ndarray) -> bool:
 def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
     """(m, m) float32, which sorts lists, and (m, m) float64, which weights are made of.
 
-    scale "none": both are the inner products, rows divided as `normalize` says (so the matrix need not be symmetric).
-    scale "minmax": inner products sort lists, mapped ones make weights.
+    scale "none": both are the inner products, rows divided as `normalize` says. scale "minmax": inner products sort
+    lists, mapped ones make weights.
     """
     if params.scale == "none":
         ranking = normalize_rows(raw.astype(np.float64), params.normalize).astype(np.float32)
@@ -131,9 +126,8 @@ def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.nda
 
 
 def map_to_unit(raw: np.ndarray) -> np.ndarray:
-    """(m, m) float64: the lowest off-diagonal similarity maps to 0, the highest to 1; the diagonal is clipped.
-
-    A context with equal off-diagonal similarities maps to 0.
+    """(m, m) float64: the lowest off-diagonal similarity maps to 0, the highest to 1; the diagonal is clipped; 0 if all
+    are equal.
     """
     m = len(raw)
     others = [float(raw[i, j]) for i in range(m) for j in range(m) if i != j]
@@ -160,12 +154,12 @@ def normalize_rows(sims: np.ndarray, how: str | None) -> np.ndarray:
 
 
 def list_length(m: int, params: RnnParams) -> int:
-    """Entries of a neighbour list: k+1 with the element itself (authors), k with it (paper, eq. 3); at most m."""
+    """Entries of a list: k+1 with the element itself (authors), k with it (paper, eq. 3); at most m."""
     return min(params.k + 1 if params.variant == "authors" else params.k, m)
 
 
 def extension_columns(m: int, params: RnnParams) -> int:
-    """Entries of a list that take part in the extension; halves round to the even number."""
+    """Entries of a list that take part in the extension; halves round to even."""
     if params.variant == "paper":
         return min(round(params.tau * params.k), m)  # eq. 5
     length = list_length(m, params)
@@ -173,12 +167,12 @@ def extension_columns(m: int, params: RnnParams) -> int:
 
 
 def nearest_taken(m: int, params: RnnParams) -> int:
-    """The k_exp nearest whose weights are averaged: of a list (authors), or of all m elements (paper, eq. 8)."""
+    """The k_exp nearest whose weights are averaged: of a list (authors), or of all (paper, eq. 8)."""
     return min(params.k_exp, m if params.variant == "paper" else list_length(m, params))
 
 
 def neighbour_lists(ranking: np.ndarray, length: int) -> list[list[int]]:
-    """For each element the `length` most similar ones, nearest first; of equal ones the lower index first."""
+    """For each element the `length` most similar ones, nearest first; ties: the lower index."""
     result = []
     for row in ranking.tolist():
         pairs = sorted((-similarity, j) for j, similarity in enumerate(row))
@@ -187,7 +181,7 @@ def neighbour_lists(ranking: np.ndarray, length: int) -> list[list[int]]:
 
 
 def reciprocal_sets(lists: Sequence[Sequence[int]]) -> list[set[int]]:
-    """R(i): the j in the list of i that have i in theirs. An element missing from its own list is not in its set."""
+    """R(i): the j in the list of i that have i in theirs."""
     members = [set(entries) for entries in lists]
     return [{j for j in members[i] if i in members[j]} for i in range(len(lists))]
 
@@ -195,7 +189,7 @@ def reciprocal_sets(lists: Sequence[Sequence[int]]) -> list[set[int]]:
 def extend(sets: list[set[int]], lists: Sequence[Sequence[int]], columns: int, variant: str) -> list[set[int]]:
     """R*(i): R(i) joined with the short reciprocal set T of each member that overlaps it enough.
 
-    T is the reciprocal set over the first `columns` list entries. Enough is |T & R(i)| > 2/3 |T| (authors), >= (paper).
+    T is over the first `columns` list entries. Enough is |T & R(i)| > 2/3 |T| (authors), >= (paper).
     """
     short = reciprocal_sets([entries[:columns] for entries in lists])
     extended = []
@@ -212,7 +206,7 @@ def extend(sets: list[set[int]], lists: Sequence[Sequence[int]], columns: int, v
 def weight_rows(sets: list[set[int]], sims: np.ndarray, params: RnnParams) -> np.ndarray:
     """V, (m, m) float64: the weight of each member of a set (eq. 7), divided by the sum of its row (authors).
 
-    A row is zero without members, or where the sum is 0. Negative similarities give negative weights.
+    A row is zero without members, or where the sum is 0.
     """
     rows = np.zeros(sims.shape)
     for i, members in enumerate(sets):
@@ -225,7 +219,7 @@ def weight_rows(sets: list[set[int]], sims: np.ndarray, params: RnnParams) -> np
 
 
 def weight(similarity: float, params: RnnParams) -> float:
-    """f_w (eq. 7, of the distance -s): s, exp(p s) or 1; the authors' code subtracts 1 from the exponential."""
+    """f_w (eq. 7, of the distance -s): s, exp(p s) or 1; the authors subtract 1 from the exponential."""
     if params.weight == "binary":
         return 1.0
     if params.weight == "exp":
@@ -234,7 +228,7 @@ def weight(similarity: float, params: RnnParams) -> float:
 
 
 def check_exponent(largest: float, params: RnnParams) -> None:
-    """Raise ParameterError if the exponential weight of the context's highest similarity would overflow."""
+    """Raise ParameterError if the exponential weight of the highest similarity would overflow."""
     if params.weight == "exp" and (exponent := params.weight_scale * float(largest)) > EXPONENT_LIMIT:
         raise ParameterError(too_large(exponent))
 
@@ -247,7 +241,7 @@ def too_large(exponent: float) -> str:
 
 
 def expand(weights: np.ndarray, lists: Sequence[Sequence[int]], k_exp: int) -> np.ndarray:
-    """V': each row is the mean of the rows of the first k_exp list entries, or of all if there are fewer."""
+    """V': each row is the mean of the rows of the first k_exp list entries, or of all if fewer."""
     if k_exp == 1:
         return weights
     result = np.zeros_like(weights)
@@ -260,10 +254,7 @@ def expand(weights: np.ndarray, lists: Sequence[Sequence[int]], k_exp: int) -> n
 
 
 def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
-    """J(probe, i) = sum min / sum max over all columns, (m,) float64; 0 where the sum of maxima is 0.
-
-    In [0, 1] for weights >= 0. With negative weights it can leave that range, and is 0 where it would not be finite.
-    """
+    """J(probe, i) = sum min / sum max over all columns, (m,) float64; 0 where it would not be finite."""
     above = np.add.accumulate(np.maximum(rows[probe], rows), axis=1)[:, -1]  # sums in order, as `total`
     below = np.add.accumulate(np.minimum(rows[probe], rows), axis=1)[:, -1]
     fine = (above != 0) & (np.abs(below) < np.abs(above) * 3e38)
@@ -271,7 +262,7 @@ def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
 
 
 def total(values: Iterable[float]) -> float:
-    """The sum in order, in float64 (Python's `sum` compensates from 3.12 on, and numpy's adds pairs)."""
+    """The sum in order, in float64 (Python's `sum` compensates, numpy's adds pairs)."""
     result = 0.0
     for value in values:
         result += float(value)
@@ -291,11 +282,11 @@ class Parts:
     """The parts of the scores of one context.
 
     mixed: (N,), s* = lam * weights @ terms + (1 - lam) * mean of jaccard. scores: (N,), (1 - a) s* + a * lent with a =
-    `params.smoothing`, or s* without smoothing.
+    `params.smoothing`, or s*.
 
-    probes: P elements, the query (0) first; jaccard: (P, N); terms: (3, N) of rank, run score and inner product, in [0,
-    1]; weights: (3,) of sum 1. scale "none": the inner product alone. nearest: for each candidate the elements that
-    smooth its score, nearest first. lent: (N,), the means of their s*; the candidate's own without any.
+    probes: P elements, the query (0) first; jaccard: (P, N); terms: (3, N) of rank, run score and inner product;
+    weights: (3,) of sum 1. scale "none": the inner product alone. nearest: for each candidate the elements that smooth
+    its score; lent: (N,), the means of their s*.
     """
 
     probes: list[int]
@@ -309,7 +300,7 @@ class Parts:
 
 
 def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
-    """The parts of s* of the candidates of one context; base: as of `rnn_similarity`."""
+    """The parts of s* of one context; base: as of `rnn_similarity`."""
     count = len(done.raw) - 1
     if params.scale == "none":  # eq. 1
         probes, weights, terms = [0], [1.0], [geometric(done, params)]
@@ -336,10 +327,7 @@ def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
 
 
 def nearest_candidates(done: Steps, count: int) -> list[list[int]]:
-    """For each candidate the `count` most similar others, nearest first, of equal ones the earlier.
-
-    Elements count from 1, without the query; fewer where fewer similarities are known.
-    """
+    """For each candidate the `count` most similar others, nearest first, ties: the earlier; elements count from 1."""
     rows = neighbour_lists(done.ranking, len(done.ranking))
     known = [
         [j for j in row if j not in (0, i) and (done.known is None or done.known[i, j])] for i, row in enumerate(rows)
@@ -348,20 +336,19 @@ def nearest_candidates(done: Steps, count: int) -> list[list[int]]:
 
 
 def unit(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """(n,) float64: the values mapped so that the lowest is 0 and the highest 1; 0 where all are equal."""
+    """(n,) float64: the lowest value mapped to 0 and the highest to 1; 0 where all are equal."""
     low, high = float(min(values)), float(max(values))
     return np.array([(float(value) - low) / (high - low) if high > low else 0.0 for value in values])
 
 
 def geometric(done: Steps, params: RnnParams) -> np.ndarray:
-    """The geometric term, (m-1,) float64: as weighted (none), or min-max over the candidates (minmax)."""
+    """(m-1,) float64: similarities to the query, as weighted (none), or min-max over the candidates (minmax)."""
     if params.scale == "none":
         return done.sims[0, 1:]
     return unit(done.raw[0, 1:])
 
 
 def mix(geometric_term: np.ndarray, jaccard_term: np.ndarray, lam: float) -> np.ndarray:
-    """s* = lambda * geometric term + (1 - lambda) * Jaccard."""
     return lam * geometric_term + (1.0 - lam) * jaccard_term
 
 
@@ -370,8 +357,8 @@ def known_similarities(
 ) -> np.ndarray:
     """(m, m) float32: the similarities of the pairs of a context; -inf for unknown pairs and on the diagonal.
 
-    edges, weights: (D, K), the neighbours of D documents and their similarities; rows: N candidates in the order of the
-    run. query: (N,) similarities to the query; None = those of the first candidate to the others, largest first.
+    edges, weights: (D, K), neighbours and similarities of D documents; rows: N candidates in the order of the run.
+    query: (N,) similarities to the query; None = those of the first candidate to the others, largest first.
     """
     m = len(rows) + 1
     similarities = np.full((m, m), -np.inf, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Runs: for every query an ordered list of (docid, score); TREC and MS MARCO files."""
+"""Runs: ranked entries of queries, and their files."""
 
 from rnnreranker.runs.columns import FORMATS
 from rnnreranker.runs.run import Run

@@ -1,7 +1,4 @@
-"""Conversions between Arrow, Python and NumPy without pandas.
-
-`pyarrow.array` and `to_numpy` import pandas if installed, which takes longer than a question.
-"""
+"""Conversions between Arrow, Python and NumPy without importing pandas, as `pyarrow.array` and `to_numpy` do."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ def strings(names: Iterable[str]) -> pyarrow.Array:
 
 
 def numbers(values: np.ndarray) -> pyarrow.Array:
-    """An array of integers, which shares the memory of a NumPy array.
+    """An array of integers that shares NumPy's memory.
 
     >>> numbers(np.array([3, 1])).to_pylist()
     [3, 1]
@@ -50,7 +47,7 @@ def as_numpy(array: pyarrow.Array) -> np.ndarray:
 
 
 def truths(array: pyarrow.Array) -> np.ndarray:
-    """The booleans of an array without nulls.
+    """The booleans of an array.
 
     >>> truths(strings(["a", "b"]).is_null()).tolist()
     [False, False]

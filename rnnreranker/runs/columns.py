@@ -1,4 +1,4 @@
-"""The columns of a run: ids and scores in any order, encoded to integers, checked, sorted; and words of lines."""
+"""The columns of a run, encoded to integers, checked and sorted; and words of lines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ FORMATS = ("trec", "msmarco")
 
 
 class Docids:
-    """V distinct docids, as Python's strings or as Arrow's; the other form is made on first use.
-
-    Making millions of Python strings takes longer than reading a run file.
-    """
+    """V distinct docids, as Python's or Arrow's strings; the other form is made on first use."""
 
     def __init__(self, docids: np.ndarray | pyarrow.Array) -> None:
         if isinstance(docids, np.ndarray):
@@ -37,13 +34,11 @@ class Docids:
 
     @cached_property
     def objects(self) -> np.ndarray:
-        """(V,) object array."""
         made: np.ndarray = self.names.to_numpy(zero_copy_only=False)
         return made
 
     @cached_property
     def names(self) -> pyarrow.Array:
-        """V strings."""
         return strings(self.objects)
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
@@ -59,9 +54,8 @@ class Columns:
     """The L retrieved entries of Q queries, best first; ties by ascending docid.
 
     Attributes:
-        qids: Q distinct query ids.
+        qids: Q distinct ids; ids: V distinct docids.
         offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
-        ids: V distinct docids.
         rows: (L,) int32, entry -> row of `docids`.
         scores: (L,) float64, finite, non-increasing within a query.
     """
@@ -79,26 +73,26 @@ class Columns:
 
     @property
     def docids(self) -> np.ndarray:
-        """(V,) object array of the distinct docids."""
+        """(V,) object array."""
         return self.ids.objects
 
     def docids_of(self, entries: slice | np.ndarray) -> np.ndarray:
-        """(n,) object array: the docids of some entries; other strings are not made."""
+        """(n,) object array: the docids of some entries."""
         return self.ids.of_rows(self.rows[entries])
 
     @property
     def queries(self) -> np.ndarray:
-        """(L,) int64: entry -> number of its query."""
+        """(L,) int64: entry -> query number."""
         return np.repeat(np.arange(len(self.qids)), np.diff(self.offsets))
 
     @property
     def ranks(self) -> np.ndarray:
-        """(L,) int64: entry -> its rank within the query, from 1."""
+        """(L,) int64: entry -> rank within the query, from 1."""
         return np.arange(1, len(self.rows) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
 
 class RepeatedEntryError(InputError):
-    """A docid twice in one query: `first` and `second` are the numbers of the two entries, from 0."""
+    """A docid twice in one query, as entries `first` and `second`, from 0."""
 
     def __init__(self, qid: str, docid: str, first: int, second: int) -> None:
         super().__init__(
@@ -108,9 +102,9 @@ class RepeatedEntryError(InputError):
 
 
 def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct names (object array, in order of first appearance) and the number of each entry's name (int32).
+    """The distinct names, (V,) object in order of first appearance, and the number of each entry's name, int32.
 
-    Integers, as ids of data frames, become their digits.
+    Integers become their digits.
 
     Raises:
         InputError: more than one dimension, a name that is neither a string nor an integer.
@@ -130,9 +124,8 @@ def _digits(name: object, what: str) -> str:
 
 
 def numbered(column: pyarrow.ChunkedArray) -> tuple[pyarrow.Array, np.ndarray]:
-    """`encode` for a column of Arrow strings; the distinct names stay in Arrow.
-
-    Plain decimals, as MS MARCO's ids, are numbered by a table, which is several times faster than hashing.
+    """`encode` for a column of Arrow strings; plain decimals are numbered by a table, several times faster than by
+    hashes.
     """
     import pyarrow
 
@@ -173,14 +166,11 @@ def from_codes(
 ) -> Columns:
     """The columns of entries in any order.
 
-    Args:
-        qids: Q distinct query ids, in their final order.
-        queries: (L,) entry -> query number.
-        docids: V distinct docids; rows: (L,) entry -> row of docids; scores: (L,) float64.
+    qids: Q distinct ids; queries: (L,) entry -> query number; docids: V; rows: (L,) entry -> row of docids; scores:
+    (L,) float64.
 
     Raises:
-        InputError: a NaN or infinite score.
-        RepeatedEntryError: a docid twice in a query.
+        InputError: a NaN or infinite score; RepeatedEntryError: a docid twice in a query.
     """
     wrong = np.flatnonzero(~np.isfinite(scores))
     if len(wrong):
@@ -227,9 +217,22 @@ def check_id(text: str, what: str, where: str) -> None:
 
 
 def are_words(ids: Iterable[str]) -> bool:
-    """Whether `check_id` accepts all of these non-empty ids; fast for millions."""
+    """Whether `check_id` accepts all of these non-empty ids."""
     joined = "".join(ids)
     return (joined.isprintable() and " " not in joined) or not _NO_WORD.search(joined)
+
+
+def hold_words(*columns: pyarrow.Array) -> bool:
+    """Whether `check_id` accepts all strings of columns."""
+    for column in columns:
+        _, ends, text = column.buffers()
+        bounds = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+        if not np.diff(bounds).all():
+            return False
+        letters = np.frombuffer(text, dtype=np.uint8)[bounds[0] : bounds[-1]]
+        if not ((letters > ord(" ")) & (letters < 0x7F)).all() and not are_words(column.to_pylist()):
+            return False
+    return True
 
 
 def shown_word(text: str) -> str:
@@ -242,11 +245,7 @@ def shown_word(text: str) -> str:
 
 
 def columns_of(line: str, where: str) -> list[str]:
-    """The words of a line, which blanks and tabs separate.
-
-    Raises:
-        InputError: a control character, or other white space, at which only some programs split.
-    """
+    """The words of a line between blanks and tabs; InputError: a control character, other white space."""
     if odd := _SEPARATES.search(line):
         raise InputError(f"{where}: the character {odd[0]!r}; expected columns with blanks or tabs between them")
     return line.split()

@@ -1,4 +1,4 @@
-"""Fusion of several runs of the same queries, by reciprocal ranks or scores."""
+"""Fusion of runs by reciprocal ranks or scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METHODS_HELP = (
 
 @dataclass(frozen=True)
 class FuseParams(Params):
-    """How runs are fused: the flags of commands and the keys of a spec."""
+    """How runs are fused."""
 
     fuse: Literal["rrf", "mean", "mean-zero", "minmax", "zscore"] = setting("rrf", METHODS_HELP)
     k: float = setting(60.0, "of rrf: the larger, the less first ranks stand out", at_least=0)
@@ -47,7 +47,7 @@ class FuseParams(Params):
 
     @property
     def weight_of_runs(self) -> tuple[float, ...] | None:
-        """One weight for each run; None = 1 each."""
+        """None = 1 each."""
         return None if self.weights is None else tuple(float(one) for one in self.weights.split(","))
 
 
@@ -55,10 +55,8 @@ METHODS = tuple(choices(hints_of(FuseParams)["fuse"]))
 
 
 def fusion(form: str | Mapping[str, Any] | Written, count: int, of: str) -> FuseParams:
-    """The parameters of a written form, `rrf:k=60` or `minmax:weights="1,2"`.
-
-    Args:
-        form: a method with its settings; count: of runs, 0 = any; of: the argument, for messages.
+    """The parameters of a written form, `rrf:k=60` or `minmax:weights="1,2"`; count: of runs, 0 = any; of: the
+    argument.
 
     Raises:
         InputError: no such method, values out of range, another number of weights, k with another method.
@@ -88,22 +86,21 @@ def fuse(
 ) -> Run:
     """One run with the documents of all, for the queries of all in order of first appearance.
 
-    A document that a run lacks adds nothing to a sum. A run without entries for a query does not count for it. Scores
-    are rounded to float32, the precision of trec_eval; ties by ascending docid.
+    A run without entries for a query does not count for it. Scores are rounded to float32, the precision of trec_eval;
+    ties by ascending docid.
 
     Args:
-        runs: at least one.
         method: "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with weights); "mean" = mean score over the runs
             that have the document; "mean-zero" = over all runs; "minmax" = sum of (s - min) / (max - min) over a
-            query's scores in a run; "zscore" = sum of (s - mean) / deviation. If all scores of a query are equal, each
-            is 1 in both, above the 0 of documents that the run lacks.
+            query's scores in a run; "zscore" = sum of (s - mean) / deviation. Equal scores of a query count 1 each in
+            both.
         k: of rrf.
         weights: one >= 0 for each run; None = 1 each. Means are weighted means.
         hits: entries kept of every query; None = all.
-        names: of the runs in notices about runs that do not fit together; none = no notices.
+        names: of the runs, in notices about runs that do not fit together; none = no notices.
 
     Raises:
-        InputError: no runs, no such method, weights that are not one number >= 0 for each run, scores beyond float32.
+        InputError: no runs, no such method, unfit weights, scores beyond float32.
     """
     if not runs:
         raise InputError("fuse: no runs; expected at least one")
@@ -132,9 +129,7 @@ def fuse(
 
 
 def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[pyarrow.Array, list[np.ndarray], np.ndarray]:
-    """The V distinct docids of all runs, each run's docids among them, and query number x V + row of the docid for
-    every entry, run by run.
-    """
+    """The V docids of all runs, each run's rows among them, and query number x V + row for every entry, run by run."""
     import pyarrow
 
     docids, codes = numbered(pyarrow.chunked_array([run.ids.names for run in runs]))
@@ -155,7 +150,7 @@ def _notice_unlike(
     rows_of: Sequence[np.ndarray],
     method: str,
 ) -> None:
-    """Report runs that lack queries or share no docid with the others, and negative scores with `mean-zero`."""
+    """Report runs that lack queries or share no docid, and negative scores with `mean-zero`."""
     lacking = [len(qids) - np.count_nonzero(np.diff(run.offsets)) for run in runs]
     if any(lacking):
         shown = ", ".join(f"{name} lacks {count:,}" for name, count in zip(names, lacking, strict=True) if count)
@@ -178,7 +173,7 @@ def _notice_unlike(
 
 
 def _values(run: Run, method: str, k: float) -> np.ndarray:
-    """(L,) float64: what each entry of a run adds to its document, before weights."""
+    """(L,) float64: what each entry adds to its document, before weights."""
     if method == "rrf":
         return 1 / (k + run.ranks)
     if method.startswith("mean"):

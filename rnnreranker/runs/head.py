@@ -12,17 +12,14 @@ from rnnreranker.runs.run import Run
 def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
     """Positions that sort scores in descending order, ties by docid, query by query.
 
-    Args:
-        scores: (n,) float, larger = better.
-        docids: (n,) strings.
-        queries: (n,) int, the number of each entry's query, ascending; None = one query.
+    scores: (n,) float; docids: (n,) strings; queries: (n,) int, ascending; None = one query.
 
     >>> order_by_score(np.array([1.0, 2.0, 1.0]), np.array(["c", "a", "b"])).tolist()
     [1, 2, 0]
     """
     if queries is None:
         queries = np.zeros(len(scores), dtype=np.int64)
-    order = _falling(scores, queries)
+    order = np.lexsort((-scores, queries))
     tied = np.flatnonzero((np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0))
     if not len(tied):
         return order
@@ -33,29 +30,11 @@ def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray |
     return order
 
 
-def _falling(scores: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """(n,) int64: positions that stably sort the scores of each query in descending order.
-
-    Queries with equally many entries are sorted together.
-    """
-    order = np.empty(len(scores), dtype=np.int64)
-    first = np.flatnonzero(np.append(True, np.diff(queries) != 0)[: len(queries)])
-    counts = np.diff(np.append(first, len(queries)))
-    for count in np.unique(counts).tolist():
-        positions = first[counts == count][:, None] + np.arange(count)
-        order[positions] = np.take_along_axis(positions, np.argsort(-scores[positions], axis=1, kind="stable"), axis=1)
-    return order
-
-
 def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:
-    """(n,) float64, non-increasing: the scores of a run's rest, moved as a block below `last_score`.
+    """(n,) float64: the scores of a run's rest, (n,) non-increasing, moved as a block below `last_score`.
 
-    The step down to the first is the difference between the block's highest and lowest score, or 1 if they are equal.
-    If float64 cannot hold the differences at such a height, as beside inner products of 1e17, equal steps replace them.
-
-    Args:
-        last_score: the lowest score above the block.
-        scores: (n,) float64, non-increasing.
+    The step down is the block's range, or 1 if that is 0. If float64 cannot hold the differences at such a height,
+    equal steps replace them.
 
     >>> place_below(0.5, np.array([9.0, 8.0, 8.0])).tolist()
     [-0.5, -1.5, -1.5]
@@ -83,12 +62,7 @@ def starts_of(chosen: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.ndarray:
-    """(L,) bool: whether an entry is among the first `depth` usable ones of its query.
-
-    Args:
-        run: L entries of V distinct documents.
-        depth: at least 1.
-        usable: (V,) bool, of each distinct document; None = all.
+    """(L,) bool: whether an entry is among the first `depth` usable ones of its query; usable: (V,) bool, None = all.
 
     >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}})
     >>> choose_head(run, 1, np.array([False, True, True])).tolist()
@@ -104,17 +78,13 @@ def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.nd
 def reordered(
     offsets: np.ndarray, docids: np.ndarray, scores: np.ndarray, chosen: np.ndarray, new_scores: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The sources of the entries of L columns in their new order, (L,) int64, and their new scores, (L,) float64.
+    """The sources of L entries in their new order, (L,) int64, and their new scores, (L,) float64.
 
-    The chosen entries of a query come first, by descending new score, ties by docid; the others follow in their order,
-    moved as a block below the chosen ones (`place_below`), or below 0 if none is chosen.
+    The chosen entries of a query come first, by descending new score, ties by docid; the others follow as a block
+    (`place_below`), below 0 if none is chosen.
 
-    Args:
-        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
-        docids: (C,) strings, of the chosen entries, distinct within a query.
-        scores: (L,) float64, non-increasing within a query.
-        chosen: (L,) bool, C of them True.
-        new_scores: (C,) float, larger = better, of the chosen entries in their order.
+    offsets: (Q+1,) int64; docids: (C,) strings of the chosen entries; scores: (L,) float64; chosen: (L,) bool;
+    new_scores: (C,) float of the chosen entries.
     """
     numbers = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     head, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
@@ -133,31 +103,23 @@ def reordered(
 
 
 def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
-    """A run of the same queries and entries: the chosen ones by their new scores, the others below them.
-
-    Args:
-        run: L entries.
-        chosen: (L,) bool, C of them True; see `choose_head`.
-        new_scores: (C,) float, finite, larger = better, of the chosen entries in the order of the run.
+    """The run with the chosen entries first, by their new scores; chosen: (L,) bool; new_scores: (C,) float, finite.
 
     >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}})
     >>> with_new_head(run, np.array([True, True, False]), np.array([0.1, 0.7]))["q1"]
     [('b', 0.7), ('a', 0.1), ('c', -0.9)]
     """
-    order, scores = reordered(run.offsets, run.docids[run.rows[chosen]], run.scores, chosen, new_scores)
+    docids = run.docids_of(np.flatnonzero(chosen))
+    order, scores = reordered(run.offsets, docids, run.scores, chosen, new_scores)
     return Run.from_parts(run.qids, run.offsets, run.docids, run.rows[order], scores)
 
 
 def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> Run:
     """A run with more entries a query: its first ones, then the given ones by their scores, then the others.
 
-    Args:
-        run: Q queries.
-        above: how many entries of each query stay first, with their scores.
-        counts: (Q,) int64, the entries given for each query.
-        rows: (J,) int, their documents in `run.docids`, query after query, distinct within a query and not among the
-            first `above`; other entries of the run move.
-        scores: (J,) float64, finite; below those of the first `above`.
+    above: how many entries of each query stay first; counts: (Q,) int64, entries given for each query; rows: (J,) int,
+    their rows in `run.docids`, distinct within a query and not among the first `above`; scores: (J,) float64, below
+    theirs.
 
     >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"d": 1.0}})
     >>> joined_by(run, 1, np.array([2, 0]), np.array([2, 3]), np.array([2.5, 2.4]))["q1"]
@@ -166,20 +128,16 @@ def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores
     pairs = run.queries * len(run.docids) + run.rows
     given = np.repeat(np.arange(len(counts)), counts) * len(run.docids) + rows
     _, entries, at = np.intersect1d(pairs, given, assume_unique=True, return_indices=True)
-    new = np.ones(len(given), dtype=bool)
-    new[at] = False
+    new = np.delete(np.arange(len(given)), at)
     all_scores, chosen = run.scores.copy(), run.ranks <= above
-    all_scores[entries], moved = scores[at], np.zeros(len(pairs), dtype=bool)
-    moved[entries] = True
+    all_scores[entries], chosen[entries] = scores[at], True
     numbers = np.concatenate([run.queries, np.repeat(np.arange(len(counts)), counts)[new]])
     order = np.argsort(numbers, kind="stable")
     all_rows = np.concatenate([run.rows, rows[new]])[order]
     all_scores = np.concatenate([all_scores, scores[new]])[order]
-    chosen = np.concatenate([chosen | moved, np.ones(int(new.sum()), dtype=bool)])[order]
-    offsets = offsets_of(numbers, len(run))
-    head = run.docids[all_rows[chosen]]
-    final, final_scores = reordered(offsets, head, all_scores, chosen, all_scores[chosen])
-    return Run.from_parts(run.qids, offsets, run.docids, all_rows[final], final_scores)
+    chosen = np.concatenate([chosen, np.ones(len(new), dtype=bool)])[order]
+    joined = Run(run.qids, offsets_of(numbers, len(run)), run.ids, all_rows, all_scores)
+    return with_new_head(joined, chosen, all_scores[chosen])
 
 
 ENOUGH = 3  # entries of a query whose scores can show a rule
@@ -190,11 +148,10 @@ NEAR = 1e-5  # of the range of the scores: what a rule may be missed by, as scor
 def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
     """Why the scores of a run say nothing beyond its order, in words; None if they do.
 
-    They say nothing if all scores of every query are equal; if they rise with the rank, as in a file that mixes orders;
-    or if they follow from the rank: the same for all queries, or of a lone query a straight line or 1 / (c + rank).
-    Queries with fewer than 3 entries are ignored for the last rule.
+    All scores of every query are equal; or they rise with the rank; or they follow from the rank: the same for all
+    queries of 3 entries or more, or of a lone query a straight line or 1 / (c + rank).
 
-    scores: (L,) float64, query after query by rank; offsets: (Q+1,) int64; query i owns offsets[i]:offsets[i+1].
+    scores: (L,) float64, query after query by rank; offsets: (Q+1,) int64.
 
     >>> why_useless(np.array([3.0, 2.0, 1.0, 3.0, 2.0, 1.0]), np.array([0, 3, 6]))
     'its scores follow from the rank, they are the same for all queries'

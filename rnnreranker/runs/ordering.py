@@ -17,9 +17,8 @@ def best_first(
 ) -> np.ndarray:
     """Positions that sort entries by query, then descending score, then ascending docid.
 
-    Args:
-        queries: (n,) int64, ascending, below `count`; scores: (n,) float32, finite.
-        names: V distinct docids; rows: (n,) entry → row of names.
+    queries: (n,) int64, ascending, below `count`; scores: (n,) float32, finite; names: V docids; rows: (n,) rows of
+    names.
     """
     bits = (scores + np.float32(0)).view(np.uint32)  # + 0: no negative zero
     falling = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))  # whole numbers in descending order of scores
@@ -30,7 +29,7 @@ def best_first(
 
 
 def offsets_of(queries: np.ndarray, count: int) -> np.ndarray:
-    """(count + 1,) int64: the first entry of each query, and the number of entries; queries: (n,) below count.
+    """(count + 1,) int64: where the entries of each query begin; queries: (n,) below count.
 
     >>> offsets_of(np.array([0, 0, 2]), 3).tolist()
     [0, 2, 2, 3]
@@ -39,11 +38,9 @@ def offsets_of(queries: np.ndarray, count: int) -> np.ndarray:
 
 
 def by_docid(tied: np.ndarray, names: pyarrow.Array, rows: np.ndarray) -> np.ndarray:
-    """Positions that sort the entries of every tied stretch by ascending docid, as strcmp; others stay.
+    """Positions that sort the entries of every tied stretch by ascending docid, as strcmp.
 
-    Args:
-        tied: (n-1,) bool, whether an entry ties with the next one.
-        names: V distinct docids; rows: (n,) entry → row of names.
+    tied: (n-1,) bool, whether an entry ties with the next one; names: V docids; rows: (n,) rows of names.
     """
     import pyarrow.compute
 
@@ -79,8 +76,7 @@ def steps(scores: np.ndarray) -> np.ndarray:
 def ascending(keys: np.ndarray, span: int, within: np.ndarray | None = None) -> np.ndarray:
     """Positions that stably sort (n,) integers in [0, span).
 
-    within: (n,) int64 >= 0, positions relative to the first one of a stretch, for keys that ascend from stretch to
-    stretch; these smaller numbers fit beside larger keys.
+    within: (n,) int64, positions relative to their stretch, for keys that ascend from stretch to stretch.
     """
     numbers_of = np.arange(len(keys))
     own = numbers_of if within is None else within

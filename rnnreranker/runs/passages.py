@@ -28,7 +28,7 @@ PASSAGES_HELP = (
 
 @dataclass(frozen=True)
 class PassageParams(Params):
-    """How passages become documents: the flags of commands and the keys of a spec."""
+    """How passages become documents."""
 
     aggregate: Literal["none", "maxp", "firstp", "sump"] = setting("none", AGGREGATE_HELP)
     passages: str = setting("#", PASSAGES_HELP)
@@ -50,22 +50,17 @@ def to_documents(
     """The run of the documents of a run's passages.
 
     For a document d and its passages P(d) in the run of a query, with scores s: maxp = max s(p), firstp = s(the p of
-    lowest `order`), sump = sum s(p). Passages that the run lacks do not count. Scores are rounded to float32, the
-    precision of trec_eval; ties by ascending docid.
+    lowest `order`), sump = sum s(p). Scores are rounded to float32, the precision of trec_eval; ties by ascending
+    docid.
 
     Args:
-        run: Q queries, L entries of V distinct passages.
         documents: (V,) the document of each distinct passage, in the order of `run.docids`.
         aggregate: "maxp", "firstp" or "sump".
-        order: (V,) integers, the position of a passage in its document; firstp needs them.
-        hits: documents kept of every query; None = all.
-
-    Returns:
-        A run with the same queries.
+        order: (V,) integers, the position of a passage in its document, for firstp.
+        hits: documents of every query; None = all.
 
     Raises:
-        InputError: unknown aggregate, another number of documents or positions, firstp without them, sums beyond
-            float32.
+        InputError: unknown aggregate, other lengths, firstp without order, sums beyond float32.
 
     >>> run = Run.from_dict({"q": {"a#1": 3.0, "b#0": 2.0, "a#0": 1.5}})
     >>> to_documents(run, ["a", "b", "a"])["q"]

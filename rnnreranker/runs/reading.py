@@ -1,4 +1,4 @@
-"""Reading of run files: clean ones at once by Arrow; others line by line, with the line of every fault."""
+"""Reading of run files: clean ones by Arrow, others line by line, with the line of every fault."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import io
 import math
 import os
 import re
-from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -20,10 +19,10 @@ from rnnreranker.runs.columns import (
     Columns,
     Docids,
     RepeatedEntryError,
-    are_words,
     check_id,
     encode,
     from_codes,
+    hold_words,
     numbered,
 )
 
@@ -42,7 +41,6 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_columns(path: str | os.PathLike[str], format: str | None) -> Columns:
-    """The columns of a run file; see `Run.read`."""
     if format is not None and format not in FORMATS:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
     with open_bytes(path, "run file") as stream:
@@ -56,8 +54,8 @@ def read_columns(path: str | os.PathLike[str], format: str | None) -> Columns:
     return _read_lines(content, format or _detect(content, path), path)
 
 
-def _detect(content: bytes, path: str | os.PathLike[str]) -> str:
-    """The format by the number of columns of the first line that is not blank."""
+def _detect(content: bytes, path: object) -> str:
+    """The format by the number of columns of the first line."""
     start = re.search(rb"\S", content)
     if start is None:
         raise InputError(f"{path}: {_expected('no run lines')}")
@@ -82,10 +80,7 @@ class _UncleanError(Exception):
 
 
 class _Clean:
-    """A stream with one separator throughout, checked block by block while it is in the cache.
-
-    head: what was read of the stream before; separator: a byte.
-    """
+    """A stream that refuses all but one separator, block by block while it is in the cache."""
 
     closed = False
 
@@ -95,7 +90,6 @@ class _Clean:
         self._hexadecimal = separator + b"0x", separator + b"0X"  # a rank that Arrow would read in base 16
 
     def read(self, size: int = -1) -> bytes:
-        """As of a file; raises _UncleanError."""
         part, self._head = self._head or self._stream.read(size), b""
         window = self._before + part
         if any(mark in part for mark in self._refused):
@@ -111,11 +105,10 @@ class _Clean:
         """The caller that opened the stream closes it."""
 
 
-def _read_clean(stream: IO[bytes], format: str | None, path: str | os.PathLike[str]) -> Columns | None:
+def _read_clean(stream: IO[bytes], format: str | None, path: object) -> Columns | None:
     """The columns of a file with one separator throughout and no fault; None for any other.
 
-    Two separators in a row, or one at an end of a line, make another number of columns, which Arrow refuses, or an
-    empty column, which `_from_columns` refuses.
+    Doubled or trailing separators make more columns, which Arrow refuses, or empty ones, which `_from_columns` refuses.
     """
     import pyarrow
     import pyarrow.csv
@@ -143,8 +136,8 @@ def _read_clean(stream: IO[bytes], format: str | None, path: str | os.PathLike[s
     return _from_columns(columns, path)
 
 
-def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: str | os.PathLike[str]) -> Columns | None:
-    """The columns of a run; frees Arrow's as they are read, so that memory never holds them twice."""
+def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: object) -> Columns | None:
+    """The columns of a run; frees Arrow's as they are read."""
     numbers = {name: columns.pop(name).combine_chunks() for name in ("rank", "score") if name in columns}
     if any(one.null_count for one in numbers.values()):
         return None
@@ -156,7 +149,7 @@ def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: str | os.PathL
     of_no_use = [columns.pop(name).unique() for name in ("Q0", "tag") if name in columns]
     qids, queries = numbered(columns.pop("qid"))
     docids, rows = numbered(columns.pop("docid"))
-    if not _are_words([qids, docids, *of_no_use]):
+    if not hold_words(qids, docids, *of_no_use):
         return None
     names = tuple(qids.to_pylist())
     try:
@@ -170,25 +163,10 @@ def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: str | os.PathL
     return read
 
 
-def _are_words(columns: Sequence[pyarrow.Array]) -> bool:
-    """Whether all strings of some columns are words of a run file."""
-    for column in columns:
-        _, ends, text = column.buffers()
-        bounds = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-        if not np.diff(bounds).all():
-            return False
-        letters = np.frombuffer(text, dtype=np.uint8)[bounds[0] : bounds[-1]]
-        if not ((letters > ord(" ")) & (letters < 0x7F)).all() and not are_words(column.to_pylist()):
-            return False
-    return True
+def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, path: object) -> None:
+    """Report ranks that most scores contradict: on successive lines of a query a higher rank must have a lower score.
 
-
-def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, path: str | os.PathLike[str]) -> None:
-    """Report a column of ranks that most of the scores contradict, such as constant scores or distances.
-
-    Of two successive lines of a query, the one with the higher rank must have the lower score.
-
-    queries: (L,) line -> number of its query; ranks: (L,), NaN if none; scores: (L,); path: of the run.
+    queries, scores: (L,); ranks: (L,), NaN if none.
     """
     if (np.diff(queries) < 0).any():
         order = np.argsort(queries, kind="stable")
@@ -204,11 +182,8 @@ def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, pat
         )
 
 
-def _doubt_third_column(read: Columns, path: str | os.PathLike[str]) -> None:
-    """Report a third column that holds no ranks in most queries: none is 1, or one repeats.
-
-    read: the columns of an MS MARCO file, with scores of 1 / rank.
-    """
+def _doubt_third_column(read: Columns, path: object) -> None:
+    """Report a third column that holds no ranks in most queries: none is 1, or one repeats."""
     queries, wrong = read.queries, read.scores[read.offsets[:-1]] < 1
     wrong[queries[1:][(np.diff(queries) == 0) & (np.diff(read.scores) == 0)]] = True
     if (count := int(wrong.sum())) > len(wrong) * DOUBTFUL:

@@ -1,4 +1,4 @@
-"""The Run type: integers inside, strings at the edges."""
+"""The Run type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rnnreranker.runs.ordering import best_first, offsets_of
 
 
 class Run(Columns):
-    """The L retrieved entries of Q queries, best first; ties by ascending docid. See `Columns` for its attributes.
+    """The L retrieved entries of Q queries, best first; ties by ascending docid. Attributes: see `Columns`.
 
     >>> run = Run.from_dict({"q1": {"b": 1.0, "a": 1.0, "c": 2.0}})
     >>> run
@@ -33,9 +33,9 @@ class Run(Columns):
 
         Args:
             path: TREC (`qid Q0 docid rank score tag`; ranks are ignored) or MS MARCO (`qid docid rank`; score = 1 /
-                rank). White space separates columns; blank lines are skipped; lines may be in any order; queries keep
-                the order of their first lines.
-            format: "trec" or "msmarco"; None = by the number of columns of the first line.
+                rank), with white space between columns and lines in any order. Queries keep the order of their first
+                lines.
+            format: "trec" or "msmarco"; None = by the number of columns.
 
         Raises:
             InputError: no such file, no lines, or a malformed line: file:line and what is wrong.
@@ -47,22 +47,22 @@ class Run(Columns):
     def write(self, path: str | os.PathLike[str], tag: str = "rnnreranker", format: str = "trec") -> None:
         """Write a TREC or MS MARCO file, whole or not at all, gzipped if the name ends in .gz.
 
-        TREC scores are lowered just enough to decrease strictly in float32, so that tools that sort again by score
+        TREC scores are lowered just enough to decrease strictly in float32, so tools that sort again by score
         (trec_eval: float32, ties by descending docid) keep our order. Queries without entries have no line.
 
         Raises:
-            InputError: unknown format; a tag, qid or docid that is empty or has white space; scores that float32 cannot
-                hold in strictly decreasing order; a path that cannot be written.
+            InputError: unknown format; a tag or id that is empty or has white space; scores beyond float32; an
+                unwritable path.
         """
         from rnnreranker.runs.writing import write_run
 
         write_run(self, path, tag, format)
 
     def as_written(self) -> Run:
-        """The run that `read` returns for the TREC file of `write`: without ties, so every tool keeps our order.
+        """The run that `read` returns for the TREC file of `write`: without ties.
 
         Raises:
-            InputError: scores that float32 cannot hold in strictly decreasing order.
+            InputError: scores beyond float32.
         """
         from rnnreranker.runs.writing import written_scores
 
@@ -75,8 +75,7 @@ class Run(Columns):
         Queries keep the order of first appearance. Integer ids become their digits.
 
         Raises:
-            InputError: unequal lengths, more than one dimension, ids that are neither strings nor integers, NaN or
-                infinite scores, a docid twice in a query.
+            InputError: unequal lengths, other types, NaN or infinite scores, a docid twice in a query.
         """
         lengths = [len(column) if hasattr(column, "__len__") else "no" for column in (qids, docids, scores)]
         if "no" in lengths or len(set(lengths)) > 1:
@@ -87,11 +86,10 @@ class Run(Columns):
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Mapping[str, float]]) -> Run:
-        """A run from {qid: {docid: score}}; a query with an empty mapping stays. Integer ids become their digits.
+        """A run from {qid: {docid: score}}, also of queries without entries. Integer ids become their digits.
 
         Raises:
-            InputError: other types, ids that are neither strings nor integers, an id twice (7 and "7"), NaN or infinite
-                scores.
+            InputError: other types, an id twice (7 and "7"), NaN or infinite scores.
         """
         if not isinstance(entries, Mapping):
             raise InputError(f"run: got {type(entries).__name__}; expected {{qid: {{docid: score}}}}")
@@ -113,8 +111,8 @@ class Run(Columns):
         """A run from its attributes, with entries in their final order.
 
         Raises:
-            InputError: lengths that do not fit, rows out of range, other types than integers, NaN or infinite scores,
-                scores that increase within a query.
+            InputError: lengths or rows that do not fit, other types, scores that are not finite or increase within a
+                query.
         """
         qids = tuple(qids)
         for what, given in (("offsets", offsets), ("rows", rows)):
@@ -137,9 +135,8 @@ class Run(Columns):
     def from_pairs(cls, qids: tuple[str, ...], docids: Docids, pairs: np.ndarray, scores: np.ndarray, what: str) -> Run:
         """A run of entries by query, with scores rounded to float32, the precision of trec_eval.
 
-        Args:
-            qids: Q queries; docids: V distinct ones; pairs: (n,) int64, ascending and distinct, query number × V + row
-                of the docid; scores: (n,) float64; what: names a score in messages.
+        qids: Q; docids: V; pairs: (n,) int64, ascending and distinct, query number × V + row of the docid; scores: (n,)
+        float64; what: names a score in messages.
 
         Raises:
             InputError: a score beyond float32.
@@ -155,7 +152,7 @@ class Run(Columns):
         )
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """{qid: {docid: score}}, entries in the order of the run."""
+        """{qid: {docid: score}} in the order of the run."""
         return {qid: dict(self[qid]) for qid in self.qids}
 
     def head(self, depth: int) -> Run:
@@ -165,13 +162,7 @@ class Run(Columns):
         return self if (np.diff(self.offsets) <= depth).all() else self.where(self.ranks <= depth)
 
     def where(self, kept: np.ndarray) -> Run:
-        """The run of the entries of an (L,) bool mask; every query stays.
-
-        Raises:
-            InputError: another shape or type.
-        """
-        if kept.shape != self.rows.shape or kept.dtype != bool:
-            raise InputError(f"kept: {kept.dtype} of shape {kept.shape}; expected bool of shape {self.rows.shape}")
+        """The run of the entries of an (L,) bool mask; every query stays."""
         offsets = np.append(0, np.cumsum(kept))[self.offsets]
         return Run(self.qids, offsets, self.ids, self.rows[kept], self.scores[kept])
 
@@ -181,16 +172,12 @@ class Run(Columns):
         Raises:
             InputError: numbers outside 0..Q-1, or twice; a mask of another length.
         """
-        chosen = np.asarray(numbers)
-        if chosen.dtype == bool and chosen.shape == (len(self),):
-            chosen = np.flatnonzero(chosen)
-        whole = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not len(chosen))
-        if not whole or ((chosen < 0) | (chosen >= len(self))).any() or len(np.unique(chosen)) < len(chosen):
-            raise InputError(
-                f"queries: {chosen.dtype} of shape {chosen.shape}; expected distinct numbers in 0..{len(self) - 1}, or "
-                f"a mask of {len(self)}"
-            )
-        chosen = chosen.astype(np.int64)
+        try:
+            chosen = np.arange(len(self))[numbers]
+        except IndexError as error:
+            raise InputError(f"queries: {error}; expected numbers below {len(self)} or as many truth values") from None
+        if len(np.unique(chosen)) < len(chosen):
+            raise InputError("queries: a number twice; expected distinct ones")
         lengths = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)

@@ -1,20 +1,16 @@
-"""Writing of run files, in an order that tools which sort again by score keep."""
+"""Writing of run files, in an order that sorting by score keeps."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import write_atomically
 from rnnreranker.runs.arrow import strings
-from rnnreranker.runs.columns import FORMATS, Columns
+from rnnreranker.runs.columns import FORMATS, Columns, check_id, hold_words
 from rnnreranker.runs.ordering import steps
-
-if TYPE_CHECKING:
-    import pyarrow
 
 LINES = 200_000  # joined at a time: bounds the memory, and an Arrow string array holds less than 2 GiB
 LARGEST_KEY = int(np.array(np.finfo(np.float32).max).view(np.int32))
@@ -29,7 +25,8 @@ def write_run(run: Columns, path: str | os.PathLike[str], tag: str, format: str)
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
     qids, docids = strings(run.qids), run.ids.names
     for words, what in ((strings([tag]), "tag"), (qids, "query id"), (docids, "docid")):
-        _check_words(words, what)
+        for word in [] if hold_words(words) else words.to_pylist():
+            check_id(word, what, "run")
     queries, ranks = run.queries, run.ranks
     scores = strictly_decreasing(run) if format == "trec" else None
     with write_atomically(path) as stream:
@@ -51,8 +48,7 @@ def write_run(run: Columns, path: str | os.PathLike[str], tag: str, format: str)
 def strictly_decreasing(run: Columns) -> np.ndarray:
     """(L,) float32: the scores of a run, lowered just enough to decrease strictly in every query.
 
-    Each score becomes the lower of its float32 value and the next float32 below the score before it. With floats as
-    ordered integers k, the rule k'_i = min(k_i, k'_(i-1) - 1) is a running minimum of k_i + i.
+    With floats as ordered integers k, the rule k'_i = min(k_i, k'_(i-1) - 1) is a running minimum of k_i + i.
 
     Raises:
         InputError: a score that float32 cannot hold, or no float32 below the one before.
@@ -75,7 +71,7 @@ def strictly_decreasing(run: Columns) -> np.ndarray:
 
 
 def written_scores(run: Columns) -> np.ndarray:
-    """(L,) float64: the scores as read again from their text, whose digits just tell float32 values apart."""
+    """(L,) float64: the scores as read again from their text."""
     import pyarrow
 
     text = pyarrow.array(strictly_decreasing(run)).cast(pyarrow.string())
@@ -86,15 +82,3 @@ def _ended(column: object) -> object:
     import pyarrow.compute
 
     return pyarrow.compute.binary_join_element_wise(column, "\n", "")
-
-
-def _check_words(column: pyarrow.Array, what: str) -> None:
-    """Raise InputError for words that would add or lose a column."""
-    import pyarrow.compute
-
-    wrong = pyarrow.compute.match_substring_regex(column, r"^$|[\s\x0b]")
-    if pyarrow.compute.any(wrong, min_count=0).as_py():
-        word = column.filter(wrong)[0].as_py()
-        raise InputError(
-            f"{what} {word!r} is empty or has white space; a run file separates its columns by white space"
-        )

@@ -1,4 +1,4 @@
-"""Expanders: a run in, a run with more candidates out; one file a method."""
+"""Expanders, one file a method."""
 
 from rnnreranker.methods.expand.base import Expander
 

@@ -1,4 +1,4 @@
-"""The base of expanders: a run in, a run with candidates from a graph of neighbours out."""
+"""The base of expanders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ class GraphCandidates:
 
     @property
     def known(self) -> np.ndarray:
-        """Their rows, without documents that the graph lacks."""
         return self.rows[self.rows >= 0]
 
 
@@ -44,10 +43,10 @@ class Expander(ABC):
     Args:
         inputs: what `needs` names.
         params: of the class `Params`; None = the defaults.
-        missing: for candidates that the graph lacks: "error", or "skip" = they bring nothing and get no new score.
+        missing: for candidates that the graph lacks: "error", or "skip" = they bring nothing.
 
     Raises:
-        InputError: parameters of another method, another value of `missing`.
+        InputError: parameters of another method, another `missing`.
 
     A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `brought`.
     """
@@ -70,7 +69,7 @@ class Expander(ABC):
 
     @property
     def above(self) -> int:
-        """How many candidates of the run stay above the new documents, with their scores."""
+        """How many candidates of the run stay above the new documents."""
         return 0
 
     @property
@@ -82,32 +81,24 @@ class Expander(ABC):
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows (j,) int64, distinct, and scores (j,) float64 of the documents below the first `above` candidates.
 
-        They may be new or candidates of the run; the other candidates follow below them.
+        They may be new or of the run; other candidates follow below.
         """
 
     def check(self, run: Run) -> None:
-        """Check that the graph has the candidates of a run.
-
-        Raises:
-            InputError: how many it lacks, and the first three; with missing="skip" if it has none. Vectors in other
-                rows than in the graph.
-        """
+        """Raise InputError if the graph lacks candidates of a run, or vectors have other rows than it."""
         self._rows(run)
 
     def _rows(self, run: Run) -> np.ndarray:
-        """(V,) int64: the row of each distinct docid of the run."""
         beside = self.inputs.vectors if "vectors" in self.needs else None
         return vector_rows(self.graph, run, skip=self.missing == "skip", beside=beside)
 
     def expand(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
         """The run with the new documents, every query best first.
 
-        Args:
-            run: Q queries; one without candidates gets none.
-            query_vectors: a (d,) float32 vector for every query of the run; None = those of the inputs.
+        query_vectors: (d,) float32 of every query of the run; None = those of the inputs.
 
         Raises:
-            InputError: as `check`; a graph with fewer neighbours than the parameters ask for, a query without a vector.
+            InputError: as `check`; a graph with fewer neighbours than asked for, a query without a vector.
         """
         from rnnreranker.runs import Run
 
@@ -137,5 +128,5 @@ class Expander(ABC):
         return expanded if self.hits is None else expanded.head(self.hits)
 
     def products(self, query: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """(n,) float64: the inner products of a query (d,) with the documents of (n,) rows."""
+        """(n,) float64: the inner products of a query (d,) with documents by rows, (n,)."""
         return inner_products(query, self.inputs.vectors.fetch(rows))

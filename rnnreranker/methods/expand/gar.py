@@ -30,9 +30,9 @@ class GarParams(Params):
 class GarExpander(Expander):
     """Scores batches of candidates and of neighbours of the best documents in turn, until the budget is spent.
 
-    A score is the inner product of query and document. The first batch is of the run, the second of the frontier, and
-    so on. The frontier has the unscored neighbours of scored documents, by these documents' scores and nearest first.
-    If one of the two is empty, the other continues. Unscored candidates follow below.
+    A score is the inner product of query and document. Batches of the run and of the frontier alternate: unscored
+    neighbours of scored documents, by their scores, nearest first. If one is empty, the other continues. Unscored
+    candidates follow below.
     """
 
     name = "gar"
@@ -41,7 +41,6 @@ class GarExpander(Expander):
     params: GarParams
 
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and inner products of all scored documents."""
         budget = self.params.budget
         batch = max(1, round(self.params.batch * budget / FULL_BUDGET))
         pool, from_run = candidates.known, True

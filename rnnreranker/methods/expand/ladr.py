@@ -29,8 +29,7 @@ class LadrParams(Params):
 class LadrExpander(Expander):
     """Dense retrieval among the candidates of the run and their neighbours; scores are inner products.
 
-    Proactive takes all candidates and their neighbours up to `hops` away. Adaptive adds the neighbours of the best
-    documents and scores them, until the best have no unscored neighbour.
+    Proactive takes neighbours up to `hops` away. Adaptive adds the neighbours of the best documents until none is new.
     """
 
     name = "ladr"
@@ -43,7 +42,6 @@ class LadrExpander(Expander):
         return self.params.hits
 
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and inner products of the scored documents; of proactive, the best of them."""
         seen = np.zeros(len(self.graph.docids), dtype=bool)
         rows = np.unique(candidates.known)
         seen[rows] = True

@@ -1,4 +1,4 @@
-"""The reciprocal neighbours of the first candidates in the whole collection."""
+"""Reciprocal neighbours of the first candidates in the whole collection."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ class NeighboursParams(Params):
 class NeighboursExpander(Expander):
     """Documents i with j in K(i) and i in K(j) for one of the first candidates j, below the run's first ones.
 
-    They rank by the sum of their similarities to these candidates, each divided by 10 + its rank; candidates further
-    down move up. Their scores fall in equal steps below the last candidate above them, by the mean step above in all,
-    so the scale of the run stays.
+    They rank by the sum of their similarities to these candidates, each divided by 10 + its rank. Their scores fall in
+    equal steps, by the mean step above in all.
     """
 
     name = "neighbours"
@@ -40,7 +39,6 @@ class NeighboursExpander(Expander):
         return self.params.below
 
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
-        """Rows, best first, and scores that fall in equal steps."""
         first = candidates.rows[: self.params.depth]
         ranks = np.flatnonzero(first >= 0) + 1
         first = first[ranks - 1]

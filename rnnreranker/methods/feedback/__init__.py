@@ -1,4 +1,4 @@
-"""Pseudo-relevance feedback: the first documents of a search make a second query. One file a method."""
+"""Pseudo-relevance feedback, one file a method."""
 
 from rnnreranker.methods.feedback.base import Feedback, second_pass_vectors
 

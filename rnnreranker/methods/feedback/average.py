@@ -1,4 +1,4 @@
-"""Average PRF: the mean of the query and its first documents."""
+"""Average PRF."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rnnreranker.methods.feedback.base import Feedback
 
 @dataclass(frozen=True)
 class AverageParams(Params):
-    """Settings of average PRF; 3 documents as in Pyserini's reproduction of Li et al. ("Average PRF 3")."""
+    """Settings of average PRF; 3 documents as in Pyserini's "Average PRF 3"."""
 
     fb_docs: int = setting(3, "first documents that the new query is made of", at_least=1)
 

@@ -1,4 +1,4 @@
-"""The base of feedback: a query and its first documents make a second query."""
+"""The base of feedback, and second queries."""
 
 from __future__ import annotations
 
@@ -22,13 +22,9 @@ OVER = ("vectors", "impacts", "words", "tokens")  # what queries and documents a
 
 
 class Feedback:
-    """Makes a second query of a first one and of its first, unjudged documents.
+    """Makes a second query of a first one and of its first documents.
 
-    Args:
-        params: of the class `Params`; None = the defaults.
-
-    Raises:
-        InputError: parameters of another method.
+    params: of the class `Params`, None = the defaults; InputError for those of another method.
 
     A subclass in its own file is a method: it sets `name`, `over` and `Params`, and implements what `over` names:
     `of_vectors`, `of_impacts`, `of_tokens`, `set_words`; and `depth` if that is not its setting `fb_docs`.
@@ -47,41 +43,29 @@ class Feedback:
         return int(self.params.fb_docs)
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """(d,) float32: the new query.
-
-        Args:
-            query: (d,) float32.
-            documents: (n, d) float32, n >= 1, best first.
-        """
+        """(d,) float32: the new query, of a query (d,) float32 and documents (n, d) float32, n >= 1, best first."""
         raise NotImplementedError
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
-        """(1, V) CSR float32: the new query's weights.
-
-        Args:
-            query: (1, V) CSR float32.
-            documents: (n, V) CSR float32, n >= 1, best first.
-            scores: (n,) float64, of the first search.
+        """(1, V) CSR float32: the new query, of a query (1, V) and documents (n, V), CSR float32, n >= 1, best first,
+        with scores (n,) float64.
         """
         raise NotImplementedError
 
     def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
         """The new query's tokens (p, d) float32 and their weights (p,) float64.
 
-        Args:
-            query: (q, d) float32, q >= 1.
-            rows: (n,) int64, n >= 1, documents with tokens in `lexicon.source`, best first.
-            lexicon: the words of tokens, and their IDF.
+        query: (q, d) float32, q >= 1; rows: (n,) int64, n >= 1, documents with tokens in `lexicon.source`, best first.
         """
         raise NotImplementedError
 
     def set_words(self, searcher: Any) -> None:
-        """Make a LuceneSearcher, of `parts.bm25.searcher` or Pyserini, search with Anserini's feedback."""
+        """Make a LuceneSearcher, ours or Pyserini's, search with Anserini's feedback."""
         raise NotImplementedError
 
 
 def heaviest(rows: Any, count: int) -> Any:
-    """A CSR matrix with the `count` largest values of every row, of equal ones the first."""
+    """A CSR matrix with the `count` largest values of every row, ties: the first."""
     from scipy.sparse import csr_matrix
 
     rows = csr_matrix(rows)
@@ -96,7 +80,7 @@ def heaviest(rows: Any, count: int) -> Any:
 
 
 def of_norm_1(rows: Any, norm: str) -> Any:
-    """Rows of a CSR matrix, each divided by its norm, "l1" of values >= 0 or "l2"; a row of zeros stays."""
+    """Rows of a CSR matrix divided by their norm, "l1" of values >= 0 or "l2"; zero rows stay."""
     from scipy.sparse import csr_matrix, diags
 
     norms = np.asarray((rows if norm == "l1" else rows.multiply(rows)).sum(axis=1)).ravel()
@@ -116,13 +100,9 @@ def check_feedback(name: str, retrievers: Sequence[str]) -> None:
 def second_pass_vectors(
     source: VectorSource, queries: QueryVectors, feedback: Feedback, threads: int | None = None, batch_size: int = 256
 ) -> QueryVectors:
-    """The second queries, each made of a first one and of its nearest vectors.
+    """The second queries, each made of a first one and of its nearest vectors; one without hits stays unchanged.
 
-    Args:
-        source: the documents' vectors.
-        queries: (Q, d) float32 with their ids; one without hits stays unchanged.
-        feedback: a method over `vectors`.
-        threads, batch_size: of the first search; results depend on neither.
+    Results do not depend on threads and batch_size.
 
     Raises:
         InputError: vectors of another dimension than the queries, or with NaN or infinite values.
@@ -142,10 +122,7 @@ def second_pass_vectors(
 def second_pass_impacts(
     source: ImpactSource, queries: QueryImpacts, feedback: Feedback, threads: int | None = None
 ) -> QueryImpacts:
-    """The second queries, each made of a first one and of its first documents; one without hits stays unchanged.
-
-    source: the documents' weights; feedback: a method over `impacts`; threads: of the first search.
-    """
+    """The second queries, each made of a first one and of its first documents; one without hits stays unchanged."""
     from scipy.sparse import csr_matrix, vstack
 
     from rnnreranker.parts.impacts import QueryImpacts
@@ -162,13 +139,9 @@ def second_pass_impacts(
 def second_pass_tokens(
     asked: QueryTokens, hits: Sequence[np.ndarray], feedback: Feedback, lexicon: Lexicon
 ) -> tuple[QueryTokens, np.ndarray]:
-    """The second queries, each made of a first one and of its first documents; and (P,) their tokens' weights.
+    """The second queries, and their tokens' weights, (P,); one without hits stays unchanged, with weights of 1.
 
-    Args:
-        asked: the first queries; one without hits stays unchanged, with weights of 1.
-        hits: (n,) rows of the documents of each, best first.
-        feedback: a method over `tokens`.
-        lexicon: of the documents.
+    hits: (n,) rows of the documents of each query, best first.
     """
     from rnnreranker.parts.tokens.source import QueryTokens
 

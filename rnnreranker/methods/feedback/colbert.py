@@ -1,11 +1,10 @@
-"""ColBERT-PRF: the query gets centroids of its first documents' tokens, weighted by the rarity of their words."""
+"""ColBERT-PRF: the query gets centroids of its first documents' tokens."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,10 +18,7 @@ DOCS, CLUSTERS, EMBEDDINGS, WEIGHT = 3, 12, 10, 1.0  # f_p, f_c, f_e and beta of
 
 @dataclass(frozen=True)
 class ColbertParams(Params):
-    """Settings of ColBERT-PRF; the defaults are those of the best row by nDCG@10 of Table 4 of paper 002.
-
-    Its Table 3 has 24 clusters, and weights of .5 and of 1.
-    """
+    """Settings of ColBERT-PRF; the defaults are the best row by nDCG@10 of Table 4 of paper 002."""
 
     fb_docs: int = setting(DOCS, "first documents that the new query is made of (f_p)", at_least=1)
     fb_clusters: int = setting(CLUSTERS, "clusters of these documents' tokens (f_c)", at_least=1)
@@ -50,33 +46,19 @@ class ColbertFeedback(Feedback):
 
     def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
         given = self.params
-        tokens_to_add = expansion(rows, lexicon, given.fb_clusters, given.fb_embeddings, given.fb_expansion_weight)
-        return tokens_to_add.joined(query)
+        more, weights = expansion(rows, lexicon, given.fb_clusters, given.fb_embeddings, given.fb_expansion_weight)
+        return np.concatenate([query, more]), np.concatenate([np.ones(len(query)), weights])
 
 
-class Expansion(NamedTuple):
-    """The added tokens: e vectors, (e, d) float32; weights, (e,) float64; numbers of their words, (e,)."""
+def expansion(
+    rows: np.ndarray, lexicon: Lexicon, clusters: int, embeddings: int, weight: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Centroids of documents' tokens, (e, d) float32, and their weights, (e,) float64, by falling IDF of nearest words.
 
-    vectors: np.ndarray
-    weights: np.ndarray
-    numbers: np.ndarray
+    With c_m the centroids, t_m the token of the vocabulary nearest to c_m and sigma_m = ln((N + 1) / (df(t_m) + 1)),
+    those with the largest sigma_m get the weights beta sigma_m (paper 002, eq. 6), if above 0.
 
-    def joined(self, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens of a query (q, d) and these, (q + e, d) float32, and their weights, (q + e,) float64."""
-        return np.concatenate([query, self.vectors]), np.concatenate([np.ones(len(query)), self.weights])
-
-
-def expansion(rows: np.ndarray, lexicon: Lexicon, clusters: int, embeddings: int, weight: float) -> Expansion:
-    """The centroids of documents' tokens whose nearest words are rarest, by falling IDF; of equal ones the first.
-
-    With c_m the centroids, t_m the token of the vocabulary nearest to c_m (`Lexicon.nearest`) and sigma_m = ln((N + 1)
-    / (df(t_m) + 1)), those with the largest sigma_m get the weights beta sigma_m (paper 002, eq. 6). A centroid without
-    such a token, or of weight 0, does not join.
-
-    Args:
-        rows: (n,) int64, documents in `lexicon.source`, with or without tokens.
-        lexicon: of the collection.
-        clusters: f_c, at most; embeddings: f_e, at most; weight: beta.
+    rows: (n,) int64, documents in `lexicon.source`; clusters: f_c, at most; embeddings: f_e, at most; weight: beta.
     """
     source = lexicon.source
     passages = [source.vectors[source.offsets[row] : source.offsets[row + 1]] for row in rows.tolist()]
@@ -87,18 +69,14 @@ def expansion(rows: np.ndarray, lexicon: Lexicon, clusters: int, embeddings: int
     idf = lexicon.idf(numbers[named])
     order = np.argsort(-idf, kind="stable")[:embeddings]
     order = order[weight * idf[order] > 0]
-    chosen = named[order]
-    return Expansion(vectors[chosen], weight * idf[order], numbers[chosen])
+    return vectors[named[order]], weight * idf[order]
 
 
 def centroids(passages: Sequence[np.ndarray], clusters: int) -> np.ndarray:
-    """(k, d) float64: the centroids of k-means of the tokens of some passages, not normalised.
+    """(k, d) float64: the centroids of k-means of the tokens of passages, (t, d) of t >= 1 each, not normalised.
 
-    Passages share the clusters evenly, and those of a passage start at evenly spaced tokens, its first and last among
-    them. So nothing is random. There are at most as many clusters as different tokens; empty ones are left out.
-
-    Args:
-        passages: (t, d) of t >= 1 tokens each; clusters: f_c.
+    Passages share the clusters evenly; those of a passage start at evenly spaced tokens, so nothing is random. k <= the
+    number of different tokens; empty clusters are dropped.
 
     Raises:
         MissingDependencyError: scikit-learn is not installed.

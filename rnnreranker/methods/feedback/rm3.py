@@ -1,4 +1,4 @@
-"""RM3: the query's terms and the heaviest terms of its first documents."""
+"""RM3."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class Rm3Params(Params):
 class Rm3Feedback(Feedback):
     """The query's terms by `fb_weight`, mixed with the `fb_terms` heaviest terms of its first `fb_docs` documents.
 
-    Over words it is Pyserini's `set_rm3` (Anserini's Rm3Reranker). Over impacts the formula is the same, without a
-    filter of frequent terms: each document's `fb_terms` heaviest weights, divided by their sum, count by the document's
-    score; the `fb_terms` heaviest of all, divided by their sum, join the query's, divided by theirs.
+    Over words it is Pyserini's `set_rm3` (Anserini's Rm3Reranker). Over impacts each document's `fb_terms` heaviest
+    weights, divided by their sum, count by its score; the heaviest of all join the query's, both divided by their sum.
     """
 
     name = "rm3"

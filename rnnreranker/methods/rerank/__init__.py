@@ -1,4 +1,4 @@
-"""Rerankers: a run in, a run out. One file a method."""
+"""Rerankers, one file a method."""
 
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, make_reranker
 from rnnreranker.methods.rerank.rnn import RnnReranker

@@ -1,4 +1,4 @@
-"""The base of rerankers: a run in, a run out; a subclass scores the candidates of one query."""
+"""The base of rerankers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Missing = Literal["error", "skip"]
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A query; fields that the `needs` of the reranker do not name are None."""
+    """A query; fields outside the reranker's `needs` are None."""
 
     qid: str
     text: Any = None  # str: topics
@@ -43,10 +43,7 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The n >= 1 candidates of a query that are reranked, in the order of the run.
-
-    Fields that the `needs` of the reranker do not name are None.
-    """
+    """The n >= 1 candidates of a query, in the order of the run; fields outside the reranker's `needs` are None."""
 
     docids: np.ndarray  # (n,) strings
     scores: Any = None  # (n,) float64, see `Reranker.run_scores`: run scores
@@ -67,20 +64,18 @@ class Reranker(ABC):
     """Reranks the first `params.context` candidates of every query; without such a setting, all of them.
 
     Args:
-        inputs: what `needs` names; a VectorSource alone stands for `Inputs(vectors=it)`. `texts` maps docids to texts.
-            Vectors, `neighbours` and `tokens` have the same documents in the same rows.
+        inputs: what `needs` names, with the same documents in the same rows; a VectorSource stands for
+            `Inputs(vectors=it)`.
         params: of the class `Params`, or a mapping of its settings; None = the defaults.
-        threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
-        missing: for candidates without vector, row of the graph or text: "error", or "skip" = rank them below the
-            others.
-        device: as of `devices_of`, if the method `takes_device`; None = the method's own.
+        threads: None = one per core. Results do not depend on it.
+        missing: for candidates without vector, graph row or text: "error", or "skip" = rank them below the others.
+        device: as of `devices_of`, if the method `takes_device`.
 
     Raises:
-        InputError: another value of `missing`, parameters of another method, a device that the method does not take or
-            that does not exist.
+        InputError: another `missing`, parameters of another method, an unusable device.
 
-    A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `scores`; one that scores
-    several queries at once overrides `scores_of` too.
+    A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `scores`, or `scores_of`
+    for several queries at once.
     """
 
     name: ClassVar[str]
@@ -120,22 +115,22 @@ class Reranker(ABC):
         """Load the method's model; the constructor calls it."""
 
     def describe(self) -> dict[str, Any]:
-        """What scores depend on besides the inputs, as JSON values: name, parameters, fingerprints of models."""
+        """What scores depend on besides the inputs, for JSON."""
         return {"name": self.name, **self.params.to_dict()}
 
     def remark(self) -> str:
-        """A line about the candidates scored since the last call; empty = none."""
+        """A line about the candidates scored since the last call, or ""."""
         return ""
 
     @abstractmethod
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64, finite, larger = better: the new scores of the candidates of one query."""
+        """(n,) float64, finite, larger = better."""
 
     def alone(self, qid: str, docids: Sequence[str]) -> tuple[Query, Candidates]:
         """A query and candidates outside a run, as arguments of `scores`.
 
         Raises:
-            InputError: the method reads scores of a run; a query or candidates lack what it needs.
+            InputError: the method reads scores of a run; the query or candidates lack an input.
         """
         if self.reads_scores:
             raise InputError(f"rerank {self.name}: reads scores of the run, which these candidates have not")
@@ -172,7 +167,7 @@ class Reranker(ABC):
 
     @property
     def reads_scores(self) -> bool:
-        """Whether the new scores depend on the ranks or scores of the run."""
+        """Whether scores or ranks of the run count."""
         return "run scores" in self.needs
 
     def run_scores(self, run: Run) -> np.ndarray:
@@ -181,24 +176,19 @@ class Reranker(ABC):
 
     @property
     def vectors(self) -> VectorSource:
-        """The source of candidate vectors, (d,) float32 each."""
         source: VectorSource = self.inputs.vectors
         return source
 
     def rerank(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
-        """The run with the first candidates of every query in descending order of their new scores, ties by docid.
+        """The run with its first candidates in descending order of new scores, ties by docid; other entries are below.
 
         Args:
             run: Q queries, any depth.
-            query_vectors: a (d,) float32 vector for every query of the run, in any order; None = those of the inputs.
-
-        Returns:
-            A run of the same queries and entries; entries without a new score are below the others.
+            query_vectors: (d,) float32 of every query of the run, in any order; None = those of the inputs.
 
         Raises:
-            InputError: a query without text or vector, a candidate without vector or text (missing="error"), vectors of
-                another dimension than the queries', or in other rows than in the graph, NaN or infinite vectors or
-                scores.
+            InputError: a query without text or vector, a candidate without vector or text (missing="error"), other
+                dimensions or rows, NaN or infinite vectors or scores.
         """
         from rnnreranker.base.process.threads import one_blas_thread
 
@@ -233,18 +223,13 @@ class Reranker(ABC):
                 except InputError:  # it does not say which docid
                     _check_finite(block)
                     raise
-                if not (finite := np.isfinite(new[part])).all():
-                    _check_finite(block)
-                    number = first + int(np.searchsorted(bounds, np.argmin(finite), "right")) - 1
-                    self._checked(run.qids[number], new[part], len(block))
         if remark := self.remark():
             say(remark)
         return with_new_head(run, chosen, new)
 
     def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
-        """(n,) float64: the new scores of the n candidates of Q queries.
-
-        bounds: (Q + 1,); query i has candidates bounds[i]:bounds[i + 1], possibly none.
+        """(n,) float64: the new scores of the n candidates of Q queries; bounds: (Q + 1,), where candidates of queries
+        begin.
         """
         _check_finite(candidates)
         new = np.empty(len(candidates))
@@ -257,11 +242,13 @@ class Reranker(ABC):
         return new
 
     def _blocks(self, starts: list[int], whole: Candidates) -> Iterator[tuple[int, int, Candidates]]:
-        """Ranges of queries, first:last, that are scored at once, and their candidates."""
+        """Ranges of queries, first:last, and their candidates."""
         fetches = "vectors" in self.needs
         ranges = ranges_of(starts, self.at_once // self.vectors.dimension if fetches else self.rows_at_once)
+        if not ranges:
+            return
         parts = [slice(starts[first], starts[last]) for first, last in ranges]
-        longest = max((part.stop - part.start for part in parts), default=0)
+        longest = max(part.stop - part.start for part in parts)
         buffers = np.empty((2, longest, self.vectors.dimension if fetches else 0), dtype=np.float32)
 
         def block(number: int) -> Candidates:
@@ -272,7 +259,7 @@ class Reranker(ABC):
             return replace(part, vectors=self.vectors.fetch(part.rows, buffer))
 
         with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:
-            coming = ahead.submit(block, 0) if ranges else None
+            coming = ahead.submit(block, 0)
             for number, (first, last) in enumerate(progress(ranges, unit="chunks", what="rerank")):
                 fetched = coming.result()
                 if number + 1 < len(ranges):
@@ -280,16 +267,11 @@ class Reranker(ABC):
                 yield first, last, fetched
 
     def check(self, run: Run) -> None:
-        """Check that queries and candidates of a run have what the method needs.
-
-        Raises:
-            InputError: how many have no vector or text, and the first three; with missing="skip" if all have none.
-        """
+        """Raise InputError if queries or candidates of a run lack vectors or texts."""
         self._topics(run)
         self._usable(run)
 
     def _topics(self, run: Run) -> Any:
-        """Query id → text; None if not needed."""
         if "topics" not in self.needs:
             return None
         topics = self.inputs.topics
@@ -301,10 +283,7 @@ class Reranker(ABC):
         return topics
 
     def _query_vectors(self, run: Run, given: QueryVectors | None) -> Any:
-        """(Q, d) float32 in the order of the run; None if not needed.
-
-        A notice reports signs that they do not belong to the vectors of the documents.
-        """
+        """(Q, d) float32 in the order of the run, None if not needed; a notice reports vectors that do not match."""
         if "query vectors" not in self.needs:
             return None
         queries = self.inputs.query_vectors if given is None else given
@@ -315,7 +294,7 @@ class Reranker(ABC):
         return rows
 
     def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
-        """The (V,) rows of the run's documents, None if not needed; (V,) bool, usable."""
+        """(V,) rows of the run's documents, None if not needed; (V,) bool, usable."""
         from rnnreranker.runs import Run
 
         rows: Any = None
@@ -341,7 +320,7 @@ class Reranker(ABC):
 
 
 def ranges_of(bounds: Sequence[int], most: int) -> list[tuple[int, int]]:
-    """Ranges of queries, first:last, with at most `most` entries together; a longer query is alone.
+    """Ranges of queries, first:last, with at most `most` entries together, or one longer query.
 
     bounds: query i owns the entries bounds[i]:bounds[i + 1].
 
@@ -371,10 +350,6 @@ def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 
 def make_reranker(name: str, inputs: Inputs | VectorSource, params: Any = None, **options: Any) -> Reranker:
-    """The reranker of a name, of this package or of another one; other arguments: as of `Reranker`.
-
-    Raises:
-        InputError: no such reranker, and errors of its constructor.
-    """
+    """The reranker of a name; arguments as of `Reranker`; InputError: unknown name."""
     made: Reranker = find("reranker", name)(inputs, params, **options)
     return made

@@ -1,4 +1,4 @@
-"""Reranking by a cross-encoder, which reads the query and a candidate's text together."""
+"""Reranking by a cross-encoder."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ class CrossEncoderRerankerParams(Params):
 
 
 class CrossEncoderReranker(Reranker):
-    """The raw logit of a cross-encoder for the pair of query and text (paper 003, Section 2.2).
+    """The logit of a cross-encoder for query and text (paper 003, Section 2.2).
 
-    The cache folder keeps scores query by query, so a killed rerank resumes with the same result. Neither other queries
-    nor the order of the run change a score.
+    The cache folder keeps scores query by query, so a killed rerank resumes with the same result.
 
-    Args and Raises: as `Reranker`; also InputError if `model` is none or no cross-encoder of one label,
-    UnavailableError if it cannot be had.
+    Raises:
+        InputError: also if `model` is none or no cross-encoder of one label; UnavailableError: the model is not here.
     """
 
     name = "cross-encoder"
@@ -91,7 +90,7 @@ class CrossEncoderReranker(Reranker):
 
 @lru_cache(MODELS)
 def _loaded(name: str, digest: str, devices: Devices | None, max_length: int | None) -> PairScorer:
-    """The model of a name while its files have the digest; loaded once a process."""
+    """The model of a name and digest; loaded once a process."""
     from rnnreranker.encode.cross import PairScorer
 
     return PairScorer.open(name, devices=devices, max_length=max_length)

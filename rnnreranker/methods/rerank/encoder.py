@@ -1,4 +1,4 @@
-"""Reranking by an encoder: inner products of query vectors and candidates' vectors."""
+"""Reranking by an encoder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ class EncoderRerankerParams(Params):
 
 
 class EncoderReranker(Reranker):
-    """Inner products of the query vector and the candidates' vectors, in float64.
-
-    With another encoder than that of the run this is a cascade; with the same, dense search among the candidates.
-    """
+    """Inner products of the query vector and the candidates' vectors, in float64."""
 
     name = "encoder"
     needs = frozenset({"query vectors", "vectors"})

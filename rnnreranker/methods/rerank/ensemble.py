@@ -1,4 +1,4 @@
-"""Reranking by several cross-encoders: the mean of their scores."""
+"""Reranking by several cross-encoders."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ class EnsembleParams(Params):
 
 
 class EnsembleReranker(CrossEncoderReranker):
-    """The mean of several cross-encoders' raw scores (paper 003, Section 2.3: mean over runs).
-
-    Every model scores every candidate. Kept scores are shared with the reranker `cross-encoder`.
-
-    Args and Raises: as `CrossEncoderReranker`; `models` are at least two different ones.
-    """
+    """The mean of two or more cross-encoders' scores (paper 003, Section 2.3: mean over runs)."""
 
     name = "ensemble"
     Params = EnsembleParams

@@ -1,4 +1,4 @@
-"""Jaccard similarity over plain nearest neighbours: rNN without reciprocity."""
+"""rNN without reciprocity."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from rnnreranker.rnn.contexts import PlainNeighbours
 
 
 class PlainJaccardReranker(RnnReranker):
-    """As `RnnReranker`, but R(i) is list(i) itself, which shows what reciprocity is worth.
+    """As `RnnReranker`, but R(i) is list(i) itself.
 
-    The extension (tau > 0) takes the first columns of a member's list as its T, not the reciprocal ones among them.
-
-    Args and Raises: as `Reranker`; params: the rNN parameters.
+    The extension (tau > 0) takes the first columns of a member's list as its T.
     """
 
     name = "jaccard-plain"

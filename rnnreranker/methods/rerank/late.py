@@ -1,4 +1,4 @@
-"""Reranking by late interaction: MaxSim of the tokens of query and candidates."""
+"""Reranking by late interaction."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ class LateRerankerParams(Params):
 
 
 class LateReranker(Reranker):
-    """MaxSim of the query's tokens and the candidates' (paper 002, eq. 1).
-
-    The encoder of the index's tokens encodes queries. A candidate without tokens scores 0.
-    """
+    """MaxSim of the query's tokens and the candidates' (paper 002, eq. 1); 0 without tokens."""
 
     name = "late"
     needs = frozenset({"query tokens", "tokens"})
@@ -35,5 +32,5 @@ class LateReranker(Reranker):
         return scores.astype(np.float64)
 
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """The query's tokens (q, d) float32 and weights of 1, (q,) float64."""
+        """The query's tokens (q, d) float32 and weights of 1."""
         return query.tokens, np.ones(len(query.tokens))

@@ -1,25 +1,18 @@
-"""LexBoost (Kulkarni, Goharian, Frieder and MacAvaney, DocEng 2024): a document also scores for its neighbours."""
+"""LexBoost (Kulkarni, Goharian, Frieder and MacAvaney, DocEng 2024)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 
-if TYPE_CHECKING:
-    from rnnreranker.parts.neighbours import NeighbourGraph
-
 
 @dataclass(frozen=True)
 class LexboostParams(Params):
-    """Settings of LexBoost: n, lambda and depth.
-
-    n = 16 is the paper's. The paper shows lambda from .1 to .95 and uses .5 to .9; .7 is the middle.
-    """
+    """Settings of LexBoost; n = 16 is the paper's, lambda the middle of the range that it uses."""
 
     k: int = setting(16, "n of the paper: neighbours of a document, at most those of the graph", at_least=1)
     lam: float = setting(0.7, "lambda: weight of a document's own score", at_least=0, at_most=1)
@@ -27,11 +20,10 @@ class LexboostParams(Params):
 
 
 class LexboostReranker(Reranker):
-    """Scores are lambda s(d) + (1 - lambda) / n sum of s(e) over the n nearest documents e of d: see `boosted`.
+    """lambda s(d) + (1 - lambda) / n sum of s(e) over the n nearest documents e of d: see `boosted`.
 
-    s is the run's score, BM25 in the paper.
-
-    Args and Raises: as `Reranker`. InputError also for a graph with fewer neighbours than n.
+    Raises:
+        InputError: also for a graph with fewer neighbours than n.
     """
 
     name = "lexboost"
@@ -40,28 +32,19 @@ class LexboostReranker(Reranker):
     params: LexboostParams
 
     def prepare(self) -> None:
-        self.graph.check_k("k", self.params.k)
-
-    @property
-    def graph(self) -> NeighbourGraph:
-        graph: NeighbourGraph = self.inputs.neighbours
-        return graph
+        self.inputs.neighbours.check_k("k", self.params.k)
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        near = self.graph.neighbours(candidates.rows, self.params.k)
+        near = self.inputs.neighbours.neighbours(candidates.rows, self.params.k)
         return boosted(candidates.scores, candidates.rows, near, self.params.lam)
 
 
 def boosted(scores: np.ndarray, rows: np.ndarray, near: np.ndarray, weight: float) -> np.ndarray:
     """(n,) float64: weight s(d) + (1 - weight) times the mean of s over the k neighbours of d.
 
-    A neighbour that is no candidate counts 0 in the mean, and so does d in its own list.
+    A neighbour that is no candidate, and d itself, count 0 in the mean.
 
-    Args:
-        scores: (n,) float64, of the candidates.
-        rows: (n,) int64, distinct.
-        near: (n, k) int64, rows of their neighbours.
-        weight: lambda, in [0, 1].
+    scores: (n,) float64; rows: (n,) int64, distinct; near: (n, k) int64, rows of their neighbours; weight: in [0, 1].
 
     >>> boosted(np.array([4.0, 2.0]), np.array([7, 5]), np.array([[5, 9], [7, 8]]), 0.5).tolist()
     [2.5, 2.0]

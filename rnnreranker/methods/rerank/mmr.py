@@ -1,4 +1,4 @@
-"""Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998): relevant, and unlike the documents above."""
+"""Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-12  # products that differ by no more of their size are equal
 
 @dataclass(frozen=True)
 class MmrParams(Params):
-    """Settings of maximal marginal relevance. The paper leaves lambda to the user; .5 weighs both alike.
+    """Settings of maximal marginal relevance.
 
     >>> MmrParams().lam
     0.5
@@ -32,9 +32,9 @@ class MmrParams(Params):
 
 
 class MmrReranker(Reranker):
-    """Scores are each candidate's marginal relevance: see `marginal`. Relevance is the run's score.
+    """Marginal relevance of each candidate: see `marginal`. Relevance is the run's score.
 
-    Relevance and similarity are each mapped to [0, 1] among the candidates, so scales do not count.
+    Relevance and similarity are mapped to [0, 1] among the candidates, so scales do not count.
     """
 
     name = "mmr"
@@ -43,7 +43,6 @@ class MmrReranker(Reranker):
     params: MmrParams
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: strictly falling in the order in which candidates are taken."""
         relevance = unit(candidates.scores[None], len(candidates.scores))[0]
         taken, values = marginal(relevance, similarities(candidates.vectors), self.params.lam)
         scores = np.empty(len(values))
@@ -77,13 +76,10 @@ def similarities(vectors: np.ndarray) -> np.ndarray:
 def marginal(relevance: np.ndarray, similarity: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
     """The candidates in the order in which they are taken, (n,) int64, and their values at that time, (n,) float64.
 
-    The next one is argmax over i not taken of lambda rel(i) - (1 - lambda) max over j taken of sim(i, j) (Section 2 of
-    the paper); the maximum over nothing is 0. Ties: the earlier candidate. Values never rise.
+    The next is argmax over i not taken of lambda rel(i) - (1 - lambda) max over j taken of sim(i, j) (Section 2); ties:
+    the earlier.
 
-    Args:
-        relevance: (n,) float64.
-        similarity: (n, n) float64, >= 0.
-        weight: lambda, in [0, 1].
+    relevance: (n,) float64; similarity: (n, n) float64, >= 0; weight: lambda, in [0, 1].
 
     >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # the first two are one document
     >>> taken, values = marginal(np.array([1.0, 0.8, 0.0]), alike, 0.5)
@@ -105,7 +101,7 @@ def marginal(relevance: np.ndarray, similarity: np.ndarray, weight: float) -> tu
 
 
 def falling(values: np.ndarray) -> np.ndarray:
-    """The values, (n,) float64 and non-increasing, lowered by as little as makes them strictly decreasing.
+    """(n,) float64: non-increasing values, lowered just enough to decrease strictly.
 
     >>> falling(np.array([1.0, 1.0, 0.5])).tolist()
     [1.0, 0.9999999999999999, 0.5]

@@ -1,4 +1,4 @@
-"""Feedback inside the context: the candidates of a run, ordered by the query that its first ones make."""
+"""Feedback among the candidates of a run."""
 
 from __future__ import annotations
 
@@ -31,9 +31,6 @@ NEEDS = {  # what queries and candidates are compared by → what is read
 class PrfParams(Params):
     """Settings of feedback among candidates; in the written form those of the feedback are beside them.
 
-    Raises:
-        InputError: no such feedback, one over neither vectors nor tokens, unknown settings.
-
     >>> PrfParams("average:fb_docs=5").over
     'vectors'
     """
@@ -53,7 +50,7 @@ class PrfParams(Params):
 
     @property
     def over(self) -> str:
-        """What the feedback reads of queries and candidates: "vectors" or "tokens"."""
+        """ "vectors" or "tokens"; InputError for other feedback."""
         for one in NEEDS:
             if one in self.chosen.method.over:
                 return one
@@ -65,11 +62,9 @@ class PrfParams(Params):
 class PrfReranker(Reranker):
     """Inner products or MaxSim with the query that feedback makes of a query and its first candidates.
 
-    Over vectors, feedback uses the first candidates of the run. Over tokens, it uses those with the largest MaxSim with
-    the query, ties by docid; neither scores nor order of the run count: ColBERT-PRF's "ReRanker", the teacher of paper
-    002 (eq. 6). A candidate without tokens is no feedback and scores 0; a query without tokens stays unchanged.
-
-    Args and Raises: as `Reranker`; MissingDependencyError if ColBERT-PRF lacks scikit-learn.
+    Over vectors, feedback uses the run's first candidates; over tokens those with the largest MaxSim, ties by docid:
+    ColBERT-PRF's "ReRanker", the teacher of paper 002 (eq. 6). Candidates without tokens score 0; a query without
+    tokens stays unchanged.
     """
 
     name = "prf"
@@ -88,7 +83,6 @@ class PrfReranker(Reranker):
         self.needs = self.needs_with(self.params)  # type: ignore[misc]  # of this one, not of the method
 
     def describe(self) -> dict[str, Any]:
-        """Name, all parameters, and over tokens how centroids are matched with words."""
         own = {"name": self.name, "feedback": self.feedback.name, **self.feedback.params.to_dict()}
         own["context"] = self.params.context
         if self.params.over == "tokens":
@@ -96,23 +90,19 @@ class PrfReranker(Reranker):
         return own
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: inner products with the new query vector, or weighted MaxSim with the new query's tokens."""
         if "vectors" not in self.needs:
             return self.scores_knowing(query, candidates)
         first = candidates.vectors[: self.feedback.depth("vectors")]
         return inner_products(self.feedback.of_vectors(query.vector, first), candidates.vectors)
 
     def scores_knowing(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
-        """(n,) float64, over tokens: the scores with the candidates at the positions `known` as the first feedback.
-
-        Pseudo-relevant candidates follow them up to the feedback's depth.
-        """
+        """(n,) float64, over tokens: the scores if the candidates at the positions `known` are the first feedback."""
         return self._maxsim(*self.asked(query, candidates, known), candidates.rows)
 
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens (p, d) float32 of the new query, and their weights (p,) float64; known: as of `scores_knowing`.
+        """The new query's tokens, (p, d) float32, and weights, (p,) float64; known: as of `scores_knowing`.
 
-        They can score any document: centroids are reused "for estimating R*_q(p) of any p" (paper 002, 2.3.1).
+        Any document can be scored with them (paper 002, 2.3.1).
         """
         own, weights = query.tokens, np.ones(len(query.tokens))
         if len(own):

@@ -1,4 +1,4 @@
-"""Score regularisation (Diaz 2007): close documents get close scores, near their old ones."""
+"""Score regularisation (Diaz 2007)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 
 @dataclass(frozen=True)
 class RegulariseParams(Params):
-    """Settings of score regularisation; the defaults are neither published nor tuned.
-
-    Diaz chooses both per collection. alpha = 1 weighs smoothness and closeness equally; k = 10 is the k of `RnnParams`.
-    """
+    """Settings of score regularisation; the defaults are neither published nor tuned."""
 
     alpha: float = setting(
         1.0,
@@ -28,7 +25,7 @@ class RegulariseParams(Params):
 
 
 class RegulariseReranker(Reranker):
-    """Scores are f* of `regularised`, of the run's scores."""
+    """f* of `regularised`, of the run's scores."""
 
     name = "regularise"
     needs = frozenset({"run scores", "vectors"})
@@ -41,11 +38,9 @@ class RegulariseReranker(Reranker):
 
 
 def affinities(vectors: np.ndarray, k: int) -> np.ndarray:
-    """W, (n, n) float64, symmetric, >= 0, diagonal 0: the cosine of i and j if one is among the other's k nearest.
+    """W, (n, n) float64, symmetric, diagonal 0: the cosine of i and j if one is among the other's k nearest.
 
-    Negative cosines and those of zero vectors count as 0. Ties: the earlier one is nearer.
-
-    vectors: (n, d) float32.
+    Negative cosines and those of zero vectors count as 0. Ties: the earlier. vectors: (n, d) float32.
 
     >>> affinities(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]), 1).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
@@ -65,10 +60,10 @@ def affinities(vectors: np.ndarray, k: int) -> np.ndarray:
 def regularised(scores: np.ndarray, weights: np.ndarray, alpha: float) -> np.ndarray:
     """f* = (I + alpha L)^-1 y, (n,) float64, which minimises |f - y|^2 + alpha f' L f.
 
-    y are the scores moved to mean 0 and scaled to variance 1 (all 0 if they are equal); L = I - D^-1/2 W D^-1/2 with D
-    the row sums of W. A candidate without links keeps its y.
+    y: scores with mean 0 and variance 1 (0 if equal); L = I - D^-1/2 W D^-1/2 with D the row sums of W. A candidate
+    without links keeps its y.
 
-    scores: (n,) float64; weights: W, (n, n) float64, symmetric, >= 0, diagonal 0; alpha >= 0.
+    scores: (n,) float64; weights: W, (n, n) float64; alpha >= 0.
 
     >>> regularised(np.array([2.0, 0.0]), np.array([[0.0, 0.5], [0.5, 0.0]]), 1.0).round(4).tolist()
     [0.3333, -0.3333]

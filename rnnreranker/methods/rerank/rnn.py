@@ -1,4 +1,4 @@
-"""Reranking by reciprocal nearest neighbours: the first `context` candidates of a query by s*."""
+"""Reranking by reciprocal nearest neighbours."""
 
 from __future__ import annotations
 
@@ -31,24 +31,22 @@ Queries = Literal["encoded", "run", "none"]
 
 
 class RnnReranker(Reranker):
-    """Reranks runs by s*, from the vectors or tokens of their candidates or from a graph of neighbours: see
-    `RnnParams`.
+    """Reranks runs by s*, from vectors, tokens or a graph of neighbours: see `RnnParams`.
 
-    If the scores of a run say nothing beyond its order (`scores_of_use`), s* uses only ranks, and a notice says so.
-    Similarities from tokens are those of `rnn.maxsim.token_similarities`, from a graph those of `graph_similarity`.
+    If the run's scores say nothing beyond its order (`scores_of_use`), only ranks count. Similarities from tokens:
+    `rnn.maxsim.token_similarities`; from a graph: `graph_similarity`.
 
     Args:
-        inputs: as of `Reranker`; or a graph alone, which stands for `Inputs(neighbours=it)`.
-        params: the rNN parameters.
-        source: of the similarities of candidates; None = the graph if given alone, else "vectors".
-        queries: with a graph, the source of similarities to the query. "encoded": inner products of query vectors and
-            `vectors`; "run": the run's scores, which must be these inner products; "none": unknown
-            (`RnnParams.without_query`). None = "encoded" with vectors, else "none".
-        vectors: beside a graph alone, those of its documents.
-        threads, missing: as of `Reranker`.
+        inputs: as of `Reranker`; or a graph, which stands for `Inputs(neighbours=it)`.
+        source: of similarities; None = the graph if given alone, else "vectors".
+        queries: with a graph, the similarities to the query. "encoded": inner products of query vectors and `vectors`;
+            "run": the run's scores; "none": unknown (`RnnParams.without_query`). None = "encoded" with vectors, else
+            "none".
+        vectors: beside a graph, those of its documents.
+        params, threads, missing: as of `Reranker`.
 
     Raises:
-        InputError: as `Reranker`; `queries` that the source cannot give; parameters that need unknown similarities.
+        InputError: as `Reranker`; `queries` that the source lacks; parameters that need unknown similarities.
     """
 
     name = "rnn"
@@ -90,7 +88,7 @@ class RnnReranker(Reranker):
 
     @classmethod
     def needs_from(cls, source: str, queries: str) -> frozenset[str]:
-        """The inputs that a source of similarities needs."""
+        """The inputs that a source needs."""
         if source == "vectors":
             return frozenset({"query vectors", "vectors", "run scores"})
         if source == "tokens":
@@ -99,15 +97,14 @@ class RnnReranker(Reranker):
 
     @property
     def reads_scores(self) -> bool:
-        """Whether the run's ranks or scores count; they do not in eq. 1 and its scale-free form."""
+        """Whether the run's ranks or scores count; not in eq. 1 and its scale-free form."""
         return self.params.uses_run or self.queries == "run"
 
     def run_scores(self, run: Run) -> np.ndarray:
-        """(L,) float64: the scores of the run, zeros if they say nothing beyond the order."""
+        """(L,) float64: the run's scores, zeros if they say nothing beyond the order."""
         return scores_of_use(run.scores, run.offsets) if self.params.uses_run and self.params.run_weight else run.scores
 
     def describe(self) -> dict[str, Any]:
-        """As `Reranker.describe`, with the source of similarities unless it is vectors."""
         of = {} if self.source == "vectors" else {"source": self.source, "queries": self.queries}
         return super().describe() | of
 
@@ -121,7 +118,7 @@ class RnnReranker(Reranker):
         return graph
 
     def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
-        """(n,) float64: s* of the candidates of several queries at once; see `Reranker.scores_of`."""
+        """(n,) float64: s* of the candidates of several queries."""
         if self.source == "tokens" or not len(candidates):
             return super().scores_of(queries, candidates, bounds)
         lengths = np.diff(bounds)
@@ -149,11 +146,11 @@ class RnnReranker(Reranker):
         return graph_similarity(graph.edges, graph.weights, rows, self.params, query=products, base=base, **how)[real]
 
     def _similar(self, queries: np.ndarray, candidates: np.ndarray, **how: Any) -> np.ndarray:
-        """(B, N) float32: s* from vectors, (B, d) and (B, N, d); how: as of `rnn_similarity`."""
+        """(B, N) float32: s* from vectors, (B, d) and (B, N, d)."""
         return rnn_similarity(queries, candidates, self.params, **how)
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: s* of the candidates of one query; without scores of a run, inner products replace them."""
+        """(n,) float64: s* of the candidates of one query."""
         if self.source != "tokens":
             return self.scores_of([query], candidates, np.array([0, len(candidates)])).astype(np.float64)
         source = self.inputs.tokens

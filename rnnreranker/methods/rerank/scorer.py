@@ -1,4 +1,4 @@
-"""Reranking by a trained scorer, which reads the words of a query and the vectors of all its candidates together."""
+"""Reranking by a trained scorer of the words of a query and the vectors of all its candidates."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ class ScorerRerankerParams(Params):
 class ScorerReranker(Reranker):
     """Scores of a folder of `train --scorer`, candidates in the order of their docids.
 
-    Neither other queries nor the order of the run change a score.
-
-    Args and Raises: as `Reranker`; also InputError if `model` is none, no such folder, or trained on vectors of another
-    dimension.
+    Raises:
+        InputError: also if `model` is none, no such folder, or of another dimension.
     """
 
     name = "scorer"

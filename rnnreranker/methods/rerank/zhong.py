@@ -1,4 +1,4 @@
-"""k-reciprocal re-ranking of Zhong et al. (CVPR 2017), with the query as the only probe of its context."""
+"""k-reciprocal re-ranking of Zhong et al. (CVPR 2017); the query is the only probe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 
 @dataclass(frozen=True)
 class ZhongParams(Params):
-    """Settings of Zhong et al.; the defaults are those of their program and paper.
+    """Settings of Zhong et al., with their defaults.
 
     >>> ZhongParams().k1
     20
@@ -25,7 +25,7 @@ class ZhongParams(Params):
 
 
 class ZhongReranker(Reranker):
-    """Scores are -d*, d* = (1 - lambda) d_J + lambda d: see `zhong_distances`; d is the Euclidean distance."""
+    """-d*, d* = (1 - lambda) d_J + lambda d: see `zhong_distances`; d is the Euclidean distance."""
 
     name = "zhong"
     needs = frozenset({"query vectors", "vectors"})
@@ -37,31 +37,24 @@ class ZhongReranker(Reranker):
 
         rows = np.concatenate([query.vector[None], candidates.vectors]).astype(np.float64)
         distances = squareform(pdist(rows))  # differences, not inner products: equal vectors are at distance 0
-        final, _ = zhong_distances(distances[:1, 1:], distances[:1, :1], distances[1:, 1:], self.params)
-        scores: np.ndarray = -final[0]
-        return scores
+        return -zhong_distances(distances, 1, self.params)[0][0]
 
 
-def zhong_distances(
-    query_gallery: np.ndarray, query_query: np.ndarray, gallery_gallery: np.ndarray, params: ZhongParams
-) -> tuple[np.ndarray, np.ndarray]:
-    """The final and the Jaccard distance of every query to every gallery element, both (Q, G) float64.
+def zhong_distances(distances: np.ndarray, queries: int, params: ZhongParams) -> tuple[np.ndarray, np.ndarray]:
+    """The final and the Jaccard distance of Q queries to G gallery elements, both (Q, G) float64.
 
-    Over all m = Q + G elements: distances are squared and each row divided by its maximum; R(i) = the elements among
-    the k1 + 1 nearest of i that have i among theirs, joined with the reciprocal set over round(k1 / 2) + 1 neighbours
-    of each member that lies in R(i) by more than 2/3; V_ij = exp(-d_ij) over the members, each row divided by its sum,
-    then averaged over the k2 nearest; d_J = 1 - sum min(V_p, V_i) / sum max(V_p, V_i); d* = (1 - lambda) d_J + lambda
-    d.
+    Over all m = Q + G elements: distances are squared, rows divided by their maximum; R(i) = the elements among the k1
+    + 1 nearest of i that have i among theirs, joined with the reciprocal set over round(k1 / 2) + 1 neighbours of each
+    member that lies in R(i) by more than 2/3; V_ij = exp(-d_ij) over the members, rows divided by their sum, averaged
+    over the k2 nearest; d_J = 1 - sum min(V_p, V_i) / sum max(V_p, V_i); d* = (1 - lambda) d_J + lambda d.
 
-    query_gallery: (Q, G), query_query: (Q, Q), gallery_gallery: (G, G) Euclidean distances, not squared.
+    distances: (m, m) float64, Euclidean, the queries first.
 
-    >>> final, jaccard = zhong_distances(np.array([[1.0, 2.0]]), np.zeros((1, 1)), np.array([[0.0, 1.0], [1.0, 0.0]]),
-    ...                                  ZhongParams(k1=1, k2=1, lam=1.0))
-    >>> final.tolist()
+    >>> on_a_line = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    >>> zhong_distances(on_a_line, 1, ZhongParams(k1=1, k2=1, lam=1.0))[0].tolist()
     [[0.25, 1.0]]
     """
-    queries = len(query_gallery)
-    squared = np.block([[query_query, query_gallery], [query_gallery.T, gallery_gallery]]).astype(np.float64) ** 2
+    squared = distances**2
     largest = squared.max(axis=0)
     distances = (squared / np.where(largest > 0, largest, 1.0)).T
     ranking = np.argsort(distances, axis=1, kind="stable")
@@ -76,7 +69,7 @@ def zhong_distances(
     weights /= np.where(sums > 0, sums, 1.0)
     if params.k2 > 1:
         weights = weights[ranking[:, : params.k2]].mean(axis=1)
-    jaccard = np.empty((queries, len(gallery_gallery)))
+    jaccard = np.empty((queries, len(squared) - queries))
     for probe in range(queries):
         least = np.minimum(weights[probe], weights[queries:]).sum(axis=1)
         most = np.maximum(weights[probe], weights[queries:]).sum(axis=1)
@@ -85,7 +78,7 @@ def zhong_distances(
 
 
 def _reciprocal(order: np.ndarray) -> np.ndarray:
-    """(m, m) bool: whether i and j are in each other's list. order: (m, length) neighbour lists."""
+    """(m, m) bool: whether i and j are in each other's list, (m, length)."""
     listed = np.zeros((len(order), len(order)), dtype=bool)
     listed[np.arange(len(order))[:, None], order] = True
     return listed & listed.T

@@ -1,4 +1,4 @@
-"""Retrievers: topics in, a run out; one file a method."""
+"""Retrievers, one file a method."""
 
 from rnnreranker.methods.retrieve.base import Retriever
 

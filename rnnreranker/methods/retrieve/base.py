@@ -1,4 +1,4 @@
-"""The base of retrievers: topics in, a run out."""
+"""The base of retrievers."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Retriever(ABC):
         params: of the class `Params`; None = the defaults.
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
         devices: of the model that encodes queries; None = the processor.
-        feedback: makes the queries of a second search, which gives the run; None = one search.
+        feedback: makes the queries of a second search; None = one search.
 
     Raises:
-        InputError: parameters of another method, feedback of a kind that the retriever cannot use.
+        InputError: parameters of another method, unusable feedback.
 
     A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `retrieve`; one that can
     search again sets `over`.
@@ -61,11 +61,7 @@ class Retriever(ABC):
         self.feedback = feedback
 
     def check(self) -> None:  # noqa: B027  not every method can tell
-        """Check that the inputs can be used.
-
-        Raises:
-            InputError, UnavailableError: what is lacking.
-        """
+        """Raise InputError or UnavailableError if the inputs cannot be used."""
 
     @abstractmethod
     def retrieve(self, hits: int) -> Run:

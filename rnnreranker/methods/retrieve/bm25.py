@@ -1,4 +1,4 @@
-"""BM25 by Lucene, as Pyserini's LuceneSearcher."""
+"""BM25 by Lucene."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LuceneParams(Bm25Params):
 
 
 class Bm25Retriever(Retriever):
-    """BM25 on a Lucene index, with the terms of the topics' texts."""
+    """BM25 on a Lucene index, as Pyserini's LuceneSearcher."""
 
     name = "bm25"
     needs = frozenset({"topics", "words"})
@@ -50,8 +50,7 @@ class Bm25Retriever(Retriever):
         """Find the Lucene index and start Java.
 
         Raises:
-            InputError: no BM25 part, feedback that drops Chinese words.
-            UnavailableError: no Java 21 or newer.
+            InputError: no BM25 part, feedback that drops Chinese words; UnavailableError: no Java 21 or newer.
         """
         latin_alone = self.feedback is not None and getattr(self.feedback.params, "fb_filter", True)
         if self._language() == "zh" and latin_alone:
@@ -64,7 +63,6 @@ class Bm25Retriever(Retriever):
         start_java()
 
     def retrieve(self, hits: int) -> Run:
-        """The run of all topics; errors as `check`, and UnavailableError for a folder that is no Lucene index."""
         from rnnreranker.runs import Run
 
         index, topics = self.inputs.words, self.inputs.topics
@@ -87,7 +85,7 @@ class Bm25Retriever(Retriever):
         return str(parts.get("bm25", {}).get("language", "en"))
 
     def _search_again(self, searcher: LuceneSearcher) -> int:
-        """Set the searcher's feedback; returns how many documents it reads, which must be searched for."""
+        """Set the searcher's feedback; returns how many documents it reads."""
         assert self.feedback is not None
         if not searcher.keeps_documents:
             raise InputError(

@@ -1,4 +1,4 @@
-"""BM25 over counted words, without Java, searched exactly."""
+"""BM25 over counted words, without Java."""
 
 from __future__ import annotations
 
@@ -13,19 +13,13 @@ if TYPE_CHECKING:
 
 
 class Bm25sRetriever(Retriever):
-    """BM25 over counted words, English or Chinese; no JVM."""
+    """BM25 over counted words, English or Chinese, exact; no JVM."""
 
     name = "bm25s"
     needs = frozenset({"topics", "terms"})
     Params = Bm25Params
 
     def check(self) -> None:
-        """Open the counts and the analyser of queries.
-
-        Raises:
-            InputError: no such part, one of another version.
-            MissingDependencyError: jieba or PyStemmer is needed and not installed.
-        """
         _ = self.inputs.terms.analyser
 
     def retrieve(self, hits: int) -> Run:

@@ -1,4 +1,4 @@
-"""Dense retrieval: inner products of query vectors and documents' vectors, by Faiss alone."""
+"""Dense retrieval by Faiss alone."""
 
 from __future__ import annotations
 
@@ -30,13 +30,10 @@ class DenseRetriever(Retriever):
 def dense_run(
     source: VectorSource, queries: QueryVectors, hits: int, *, threads: int | None = None, batch_size: int = 256
 ) -> Run:
-    """A run of exact inner products, or of an approximate Faiss index; no JVM.
+    """A run of exact inner products, or of an approximate Faiss index.
 
-    Args:
-        source: the vectors of the documents.
-        queries: (Q, d) float32 vectors with their ids.
-        hits: candidates per query, at most.
-        threads: None = one per core; batch_size: queries searched at a time. Results depend on neither.
+    queries: (Q, d) float32; hits: per query, at most. Results do not depend on threads (None = one per core) and
+    batch_size.
 
     Raises:
         InputError: vectors of another dimension than the queries, or with NaN or infinite values.

@@ -1,4 +1,4 @@
-"""Learned sparse retrieval: inner products of the weights of words in queries and documents, without Java."""
+"""Learned sparse retrieval without Java."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImpactSearchParams(Params):
-    """The source of the weights of the queries' words."""
+    """The weights of the queries' words."""
 
     query_weights: Literal["model", "binary", "counts"] = setting(
         "model",
@@ -39,8 +39,7 @@ class ImpactRetriever(Retriever):
         """Open the impacts and find the encoder of the queries, or its tokenizer.
 
         Raises:
-            InputError: no impacts in the index, no such encoder.
-            UnavailableError: the encoder is not on this machine.
+            InputError: no impacts, no such encoder; UnavailableError: the encoder is not here.
         """
         name = self._encoder(self.inputs.impacts)[0]
         if self.params.query_weights != "model":
@@ -61,10 +60,10 @@ class ImpactRetriever(Retriever):
         return run_of_rows(tuple(topics), source.docids, scores, rows)
 
     def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:
-        """The weights of queries' words, quantised like the stored weights if a model gives them.
+        """The weights of queries' words, those of a model quantised like the stored ones.
 
         Raises:
-            InputError: an encoder with other words than that of the index, a weight beyond 16 bits.
+            InputError: an encoder with other words than the index, a weight beyond 16 bits.
         """
         from scipy.sparse import csr_matrix
 

@@ -46,10 +46,7 @@ class LateSearchParams(Params):
 
 
 class LateRetriever(Retriever):
-    """The largest MaxSim (ColBERT), over all documents or over those with tokens near the query's; no JVM.
-
-    The encoder of the index encodes queries.
-    """
+    """The largest MaxSim (ColBERT), over all documents or over those with tokens near the query's; no JVM."""
 
     name = "late"
     needs = frozenset({"query tokens", "tokens"})
@@ -60,8 +57,8 @@ class LateRetriever(Retriever):
         """Open the tokens and find the encoder of the queries.
 
         Raises:
-            InputError: no tokens in the index, a changed encoder, settings of another index.
-            UnavailableError: the encoder is not on this machine.
+            InputError: no tokens, a changed encoder, settings of another index; UnavailableError: the encoder is not
+                here.
         """
         from rnnreranker.parts.tokens.source import check_token_encoder
 
@@ -69,7 +66,6 @@ class LateRetriever(Retriever):
         self._neighbours()
 
     def retrieve(self, hits: int) -> Run:
-        """The run of all topics, or of their second queries; documents without tokens are not in it."""
         source, asked, weights = self.inputs.tokens, self.inputs.query_tokens, None
         neighbours = self._neighbours()
 
@@ -88,7 +84,7 @@ class LateRetriever(Retriever):
         return run_of_rows(asked.qids, source.docids, scores, rows)
 
     def _neighbours(self) -> TokenNeighbours | None:
-        """The index that proposes candidates; None = all documents are compared."""
+        """The index that proposes candidates; None = exact search."""
         neighbours = neighbours_in(self.inputs.tokens) if self.params.search == "index" else None
         if neighbours is not None:
             return neighbours
@@ -98,7 +94,7 @@ class LateRetriever(Retriever):
         return None
 
     def _tell(self, asked: QueryTokens, weights: np.ndarray | None, rows: list[Any], hits: int) -> None:
-        """Report which share of the exact run a sample of the queries has."""
+        """Report the share of the exact run that a sample of the queries has."""
         source, count = self.inputs.tokens, len(rows)
         sample = np.unique(np.linspace(0, count - 1, min(count, self.params.recall_sample)).astype(np.int64))
         shares = []

@@ -1,4 +1,4 @@
-"""TF-IDF over counted words, without Java and without a model."""
+"""TF-IDF over counted words, without Java."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ class TfIdfRetriever(Retriever):
     """The largest TF-IDF scores.
 
     `cosine`: scikit-learn's TfidfVectorizer. `paper`: Σ_{w in x} t(w, y) over the words w of the query x, with
-    repetitions, with eq. 1 of paper 004 for the document y. The paper does not say which TF-IDF its baseline (Table 1)
-    is; its labels begin with eq. 1.
+    repetitions, with eq. 1 of paper 004 for the document y (its Table 1 does not say which TF-IDF it has).
     """
 
     name = "tf-idf"
@@ -38,12 +37,6 @@ class TfIdfRetriever(Retriever):
     Params = TfIdfParams
 
     def check(self) -> None:
-        """Open the counts and the analyser of queries.
-
-        Raises:
-            InputError: no such part, one of another version.
-            MissingDependencyError: scikit-learn, jieba or PyStemmer is needed and not installed.
-        """
         if self.params.variant == "cosine":
             require("sklearn", "TF-IDF", "'rnnreranker[terms]'")
         _ = self.inputs.terms.analyser
