@@ -117,7 +117,7 @@ def kernel() -> Engine:
 
 
 def warm_up() -> None:
-    """Load the compiled kernel now, or compile it, before the first question of a service; results do not depend on it."""
+    """Load or compile the kernel now, before the first question of a service; results do not depend on it."""
     kernel()
 
 
