@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 
 from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.runs.columns import Docids, encode
@@ -40,12 +39,7 @@ AGGREGATES = tuple(way for way in choices(hints_of(PassageParams)["aggregate"]) 
 
 @phase("passages to documents")
 def to_documents(
-    run: Run,
-    documents: Sequence[str] | np.ndarray,
-    aggregate: str = "maxp",
-    *,
-    order: np.ndarray | None = None,
-    hits: int | None = None,
+    run: Run, documents: Sequence[str] | np.ndarray, aggregate: str = "maxp", *, order: np.ndarray | None = None
 ) -> Run:
     """The run of the documents of a run's passages.
 
@@ -57,10 +51,9 @@ def to_documents(
         documents: (V,) the document of each distinct passage, in the order of `run.docids`.
         aggregate: "maxp", "firstp" or "sump".
         order: (V,) integers, the position of a passage in its document, for firstp.
-        hits: documents of every query; None = all.
 
     Raises:
-        InputError: unknown aggregate, other lengths, firstp without order, sums beyond float32.
+        InputError: sums beyond float32.
 
     >>> run = Run.from_dict({"q": {"a#1": 3.0, "b#0": 2.0, "a#0": 1.5}})
     >>> to_documents(run, ["a", "b", "a"])["q"]
@@ -68,19 +61,12 @@ def to_documents(
     >>> to_documents(run, ["a", "b", "a"], "firstp", order=np.array([1, 0, 0]))["q"]
     [('b', 2.0), ('a', 1.5)]
     """
-
-    if aggregate not in AGGREGATES:
-        raise InputError(f"aggregate {aggregate}: no such way; {nearest(str(aggregate), AGGREGATES)}")
-    for what, given in (("documents", documents), ("order", order)):
-        if given is not None and len(given) != len(run.docids):
-            raise InputError(f"{what}: {len(given)} for {len(run.docids)} passages; expected one for each")
-    if aggregate == "firstp" and order is None:
-        raise InputError("firstp: needs the order of the passages within their documents")
     names, codes = encode(documents, "documents")
     span = max(len(names), 1)
     pairs = run.queries * span + codes[run.rows]
-    if aggregate == "firstp" and order is not None:
-        at = np.unique(np.asarray(order), return_inverse=True)[1]  # equal positions: the better one
+    if aggregate == "firstp":
+        assert order is not None
+        at = np.unique(order, return_inverse=True)[1]  # equal positions: the better one
         entries = np.lexsort((at[run.rows], pairs))
     else:
         entries = ascending(pairs, len(run.qids) * span)  # of a document: best first
@@ -98,5 +84,4 @@ def to_documents(
             scores = np.add.reduceat(run.scores[entries], first) if len(first) else run.scores[:0]
         else:
             scores = run.scores[entries[first]]
-    made = Run.from_pairs(run.qids, Docids(names), pairs[first], scores, f"{aggregate}: a document's score")
-    return made if hits is None else made.head(hits)
+    return Run.from_pairs(run.qids, Docids(names), pairs[first], scores, f"{aggregate}: a document's score")
