@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyterrier
 
-from rnnreranker.adapters.pyterrier.frames import COLUMNS, frame_of, run_of, with_queries, with_scores
+from rnnreranker.adapters.pyterrier.frames import COLUMNS, frame_of, in_order_of, run_of, with_queries, with_scores
 from rnnreranker.base.chosen_method import as_list, choose
 from rnnreranker.base.errors import require
 from rnnreranker.base.files.checksums import DESCRIPTION
@@ -144,12 +144,9 @@ class RnnIndexReranker(pyterrier.Transformer):
         frame = with_queries(
             with_scores(inp, getattr(getattr(self._first, "params", None), "context", None)), self.topics
         )
-        others = [name for name in frame.columns if name not in ("score", "rank")]
         topics, most = _topics(frame), int(frame.groupby("qid").size().max()) if len(frame) else 1
         run = self.index.rerank(run_of(frame), topics=topics, hits=most, **self.asked) if topics else Run.from_dict({})
-        ranked = frame_of(run, frame[["qid"]].drop_duplicates())
-        ranked["docno"] = ranked["docno"].astype(frame["docno"].dtype)
-        return ranked.merge(frame[others], on=["qid", "docno"], how="left")[[*others, "score", "rank"]]
+        return in_order_of(run, frame)
 
 
 def _shown(kind: str, index: Index, asked: dict[str, Any]) -> str:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyterrier
 
-from rnnreranker.adapters.pyterrier.frames import COLUMNS, VECTORS, FrameReranker, with_scores
+from rnnreranker.adapters.pyterrier.frames import COLUMNS, VECTORS, in_order_of, run_of, vectors_of, with_scores
+from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import params_of
+from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
     import pandas
@@ -58,8 +60,13 @@ class RnnTransformer(pyterrier.Transformer):
 
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
-            InputError: without scores more candidates than the context; as `FrameReranker.reranked`.
+            InputError: without scores more candidates than the context; a missing qid, docno or score; a docno that is
+            repeated or not in the graph; vectors of different lengths or not finite.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
         frame = with_scores(inp, self.params.context)
-        return FrameReranker(self.params, self.graph, self.threads).reranked(frame)
+        if not len(frame):
+            return in_order_of(Run.from_dict({}), frame)
+        source, queries = vectors_of(frame) if self.graph is None else (self.graph, None)
+        reranker = RnnReranker(source, self.params, threads=self.threads)
+        return in_order_of(reranker.rerank(run_of(frame), queries), frame)
