@@ -279,8 +279,8 @@ def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | 
 
 def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
     """All settings of a system as plain values, defaults included."""
-    search = request_of(request, system)
-    chosen = {"retrieve": search.retrievers, "rerank": search.rerankers}
+    methods = request_of(request, system).methods
+    chosen = {"retrieve": methods.retrievers, "rerank": methods.rerankers}
     about: dict[str, Any] = {
         kind: [
             {"name": one.name, **one.params.to_dict()} | ({"from": one.source} if one.takes_source else {})
@@ -288,8 +288,8 @@ def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
         ]
         for kind, of in chosen.items()
     }
-    if len(search.retrievers) > 1:
-        about["fuse"] = search.fusion(len(search.retrievers)).to_dict()
+    if len(methods.retrievers) > 1:
+        about["fuse"] = methods.fusion.to_dict()
     return about | {"run": system.first if system.of_run else None, "hits": request.hits}
 
 

@@ -448,5 +448,5 @@ def test_the_same_twice(files: Path, expect_refusal: Refusal) -> None:
     expect_refusal(
         search, dense() + " --rerank rnn --rerank rnn", "the same reranker twice in a row would change nothing"
     )
-    expect_refusal(search, dense(retriever="bm25+hybrid"), "hybrid is bm25.dense and stands alone; name its parts")
+    expect_refusal(search, dense(retriever="bm25+hybrid"), "expected different retrievers")
     expect_refusal(search, dense() + " --rerank rnn:context=100 --context 50", "--context: context twice; give it once")

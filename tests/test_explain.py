@@ -16,7 +16,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.explain import neighbourhood
-from rnnreranker.search.explain.page import explanation, picture, summands
+from rnnreranker.search.explain.page import explanation, picture
 
 SETTINGS = [
     RnnParams(),
@@ -186,7 +186,7 @@ def test_page_shows_the_numbers() -> None:
         assert f">{one.before}</td>" in row
         assert f"{one.score:.4f}" in row
         shown = re.findall(r'<span class="of \w+" title="[^"]*">(.*?)</span>', row)
-        assert shown == summands(one)
+        assert shown == [f"{amount:.4f}" for amount in one.amounts]
         assert len(shown) == 7
         if one.moved:
             details = page.split(f'<details id="d{one.element}">')[1].split("</details>")[0]

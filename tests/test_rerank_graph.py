@@ -132,29 +132,11 @@ def test_search_without_queries_opens_no_vectors_and_no_model(
         search([*words, "--queries", "encoded", "--encoder", "minilm"])
 
 
-def test_a_dense_first_stage_needs_query_vectors_which_is_said(
-    index: Path, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run.write(tmp_path / "run.txt")
-    np.save(tmp_path / "queries.npy", QUERIES.vectors)
-    words = ["--index", str(index), "--topics", str(index / "topics.tsv"), "--output", str(tmp_path / "out.txt")]
-    words += ["--from", "neighbours", "--queries", "none"]
-    said = "--queries none is of rnn alone: query vectors are needed all the same, for dense\n"
-    assert search([*words, "--retriever", "dense", "--encoded-queries", str(tmp_path / "queries.npy")]) == 0
-    assert said in capsys.readouterr().err
-    assert search([*words, "--run", str(tmp_path / "run.txt")]) == 0
-    assert "query vectors" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--rerank", "zhong", "--from", "neighbours"], "--from: of jaccard-plain or rnn, not with --rerank zhong"),
         (["--queries", "none"], "--queries none: with vectors queries are encoded; give --from neighbours too"),
-        (
-            ["--from", "neighbours", "--queries", "none", "--device", "cpu"],
-            "--device cpu: queries are encoded there, and rerankers of models compute; here rnn works alone",
-        ),
     ],
 )
 def test_flags_that_do_not_go_together_are_refused(

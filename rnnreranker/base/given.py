@@ -113,3 +113,12 @@ def numbers_of(values: Any, argument: str, shape: tuple[int, ...]) -> np.ndarray
     if array.shape != shape or not np.isfinite(array).all():
         raise InputError(f"{argument}={brief(values)}: expected finite numbers of shape {shape}")
     return array.astype(np.float64)
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8; halves of surrogate pairs cannot.
+
+    >>> is_utf8("Ada"), is_utf8("\\ud800")
+    (True, False)
+    """
+    return text.encode(errors="ignore").decode() == text

@@ -1,7 +1,15 @@
 """The mathematics of reciprocal nearest neighbours: numpy in, numpy out."""
 
-from rnnreranker.rnn.api import jaccard_similarity, rnn_similarity
-from rnnreranker.rnn.contexts import warm_up
-from rnnreranker.rnn.params import RnnParams
+from __future__ import annotations
 
-__all__ = ["RnnParams", "jaccard_similarity", "rnn_similarity", "warm_up"]
+from typing import TYPE_CHECKING
+
+from rnnreranker.base.late_names import late_names
+
+if TYPE_CHECKING:
+    from rnnreranker.rnn.api import jaccard_similarity as jaccard_similarity
+    from rnnreranker.rnn.api import rnn_similarity as rnn_similarity
+    from rnnreranker.rnn.contexts import warm_up as warm_up
+    from rnnreranker.rnn.params import RnnParams as RnnParams
+
+__getattr__, __dir__ = late_names(__name__)

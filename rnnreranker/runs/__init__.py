@@ -1,6 +1,12 @@
 """Runs: ranked entries of queries, and their files."""
 
-from rnnreranker.runs.columns import FORMATS
-from rnnreranker.runs.run import Run
+from __future__ import annotations
 
-__all__ = ["FORMATS", "Run"]
+from typing import TYPE_CHECKING
+
+from rnnreranker.base.late_names import late_names
+
+if TYPE_CHECKING:
+    from rnnreranker.runs.run import Run as Run
+
+__getattr__, __dir__ = late_names(__name__)

@@ -21,7 +21,7 @@ from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import protocol_of, relevant_from
-from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import RnnParams
 from rnnreranker.search.defaults import RNN
 from rnnreranker.search.flags import EVERYDAY
 from rnnreranker.search.request import NO_RERANKING, OutputRequest, RnnFlags, SearchRequest, check
@@ -47,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     phases.spent.clear()
     args = make_parser().parse_args(argv)
-    from rnnreranker.search.pipeline import open_pipeline  # what --help can do without
+    from rnnreranker.search.own_documents import documents_of  # --help needs none of these
+    from rnnreranker.search.pipeline import open_pipeline
     from rnnreranker.search.searching import read_queries
 
     wanted = command.request(args, OutputRequest)
@@ -64,16 +65,13 @@ def main(argv: Sequence[str]) -> int:
     stages = work.stages(given)
     with phase("writing"):
         kept = stages if request.query or wanted.qrels else stages[-1:]
-        runs = [work.documents(stage).head(request.hits) for stage in kept]
+        whole = [documents_of(stage, request.methods.passages) for stage in kept]
+        runs = [run.head(request.hits) for run in whole]
         if wanted.output:
             _write(wanted, argv, work, runs[-1], "" if qrels is None else qrels.attrs["protocol"])
-        _show(wanted, work, stages, runs, qrels)
-    joined = ""
-    if work.expander:
-        new = sum(len(set(stages[1].ranked(qid)) - set(stages[0].ranked(qid))) for qid in stages[1])
-        joined = f"; {command.counted(new, 'candidate')} joined, {new / max(len(stages[1]), 1):.1f} a query"
+        _show(wanted, work, stages, whole[0], runs, qrels)
     said = f"{command.counted(len(stages[0]), 'query', 'queries')} on {request.devices or 'cpu'}"
-    command.say(f"{said}: {phases.summary()}{joined}")
+    command.say(f"{said}: {phases.summary()}")
     return 0
 
 
@@ -127,9 +125,10 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
         (explain and args.aggregate, "--explain shows passages: not with --aggregate"),
         *((True, problem) for problem in problems),
     )
-    if explain and [(one.name, one.source == "tokens") for one in request.rerankers] != [("rnn", False)]:
-        shown = " ".join(f"--rerank {one.name}" for one in request.rerankers) or "--rerank none"
-        shown += " --from tokens" if any(one.source == "tokens" for one in request.rerankers) else ""
+    rerankers = request.methods.rerankers
+    if explain and [(one.name, one.source == "tokens") for one in rerankers] != [("rnn", False)]:
+        shown = " ".join(f"--rerank {one.name}" for one in rerankers) or "--rerank none"
+        shown += " --from tokens" if any(one.source == "tokens" for one in rerankers) else ""
         raise InputError(f"--explain shows what rnn does with vectors or a graph: not with {shown}")
     check_writable(wanted.output, _explain_output(wanted) if explain else None)
     if wanted.output:
@@ -186,7 +185,7 @@ def _write(wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run,
     from rnnreranker.search.ir_metadata import file_beside, write_ir_metadata
 
     by = [work.retrieved_by or "run", *work.steps, *([] if work.rerankers else [NO_RERANKING])]
-    passages = work.request.passages
+    passages = work.request.methods.passages
     tag = wanted.tag or ".".join([*by, *([passages.aggregate] if passages else [])])
     output = str(wanted.output)
     beside = file_beside(output)
@@ -196,17 +195,22 @@ def _write(wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run,
 
 
 def _show(
-    wanted: OutputRequest, work: Pipeline, stages: list[Run], runs: list[Run], qrels: pandas.DataFrame | None
+    wanted: OutputRequest,
+    work: Pipeline,
+    stages: list[Run],
+    first: Run,
+    runs: list[Run],
+    qrels: pandas.DataFrame | None,
 ) -> None:
-    """Show, explain and evaluate as the flags say; runs: the documents of the stages."""
+    """Show, explain and evaluate as the flags say; first: the documents of the first stage; runs: of all, cut."""
     request = work.request
-    first = Path(str(request.run)).name if request.run else work.retrieved_by
     if request.query:
         from rnnreranker.search.own_documents import best_passages
         from rnnreranker.search.show import show_results
 
-        text_of = best_passages(stages[-1], request.passages) if request.passages else {}
-        show_results(work.index, work.documents(stages[0]), runs[-1], limit=wanted.show, text_of=text_of)
+        passages = request.methods.passages
+        text_of = best_passages(stages[-1], passages) if passages else {}
+        show_results(work.index, first, runs[-1], limit=wanted.show, text_of=text_of)
     if wanted.explain is not None:
         from rnnreranker.search.explain import explain
 
@@ -229,7 +233,8 @@ def _show(
     if qrels is not None:
         from rnnreranker.search.show import show_evaluation
 
-        named = {first: runs[0] if request.run else runs[0].as_written()}  # as evaluate has them from their files
+        name = Path(str(request.run)).name if request.run else work.retrieved_by
+        named = {name: runs[0] if request.run else runs[0].as_written()}  # as evaluate has them from their files
         for count, run in enumerate(runs[1:], 1):
             named[f"+ {' + '.join(work.steps[:count])}"] = run.as_written()
         show_evaluation(named, qrels, wanted.measures)

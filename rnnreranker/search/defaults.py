@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+FORMATS = ("trec", "msmarco")  # of runs that are written, as in `runs.columns`
 INDEX = "folder, `pydoc`, or a prebuilt index of Pyserini"
 ENCODED = "query vectors (.npy), rows as in FILE.ids or the topics"
 ENCODER = "of queries: NAME|DIR|hub id[:pooling=cls,…] (default: the index's)"

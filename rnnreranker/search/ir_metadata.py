@@ -20,7 +20,7 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import first_line, write_atomically
 from rnnreranker.base.files.atomic import STDOUT
 from rnnreranker.base.files.reading import is_elsewhere, local_name
-from rnnreranker.base.process.machine import distribution, memory_gb, processor
+from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import commit, versions
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.irds import ir_datasets_id
@@ -28,7 +28,7 @@ from rnnreranker.parts.base import parts_of
 
 if TYPE_CHECKING:
     from rnnreranker.search.pipeline import Pipeline
-    from rnnreranker.search.request import OutputRequest, SearchRequest
+    from rnnreranker.search.request import OutputRequest
 
 SUFFIX = ".ir-metadata.yml"
 ENDINGS = re.compile(r"(?<=.)\.(txt|trec|run|tsv|res)$")  # of runs, which the name of the file lacks
@@ -85,7 +85,7 @@ def write_ir_metadata(
         "schema-version": 0.1,
         "run-version": 1.0,
         "tag": tag,
-        "platform": _platform(work.request),
+        "platform": _platform(),
         "research goal": {"evaluation": evaluation} if evaluation else {},
         "implementation": {"executable": {"cmd": shown_command(words)}, "source": source},
         "method": {"automatic": True, "retrieval": stages(work)},
@@ -120,7 +120,7 @@ def stages(work: Pipeline) -> list[dict[str, Any]]:
         last = of(retriever, encoder=_encoder(retriever, work), depth=work.depth)
         before.append(of(retriever.feedback, searches_again=last) if retriever.feedback is not None else last)
     if len(before) > 1:
-        how = request.fusion().to_dict()
+        how = request.methods.fusion.to_dict()
         last = add(how.pop("fuse"), "rnnreranker.runs.fuse.fuse", how, interpolates=before)
     elif before:
         last = before[0]
@@ -131,8 +131,8 @@ def stages(work: Pipeline) -> list[dict[str, Any]]:
         last = of(work.expander, expands=last)
     for reranker in work.rerankers:
         last = of(reranker, reranks=last)
-    if request.passages is not None:
-        how = request.passages.to_dict()
+    if (passages := request.methods.passages) is not None:
+        how = passages.to_dict()
         add(how.pop("aggregate"), "rnnreranker.runs.passages", how, aggregates=last)
     return entries
 
@@ -151,26 +151,14 @@ def shown_command(words: Sequence[str]) -> str:
     return shlex.join(shown)
 
 
-def _platform(request: SearchRequest) -> dict[str, Any]:
-    hardware: dict[str, Any] = {
-        "cpu": {
-            "model": processor() or platform.processor() or platform.machine(),
-            "architecture": platform.machine(),
-            "operation mode": f"{64 if sys.maxsize > 2**32 else 32}-bit",
-            "number of cores": cores(),
-        }
-    }
+def _platform() -> dict[str, Any]:
+    cpu = {"architecture": platform.machine(), "operation mode": f"{64 if sys.maxsize > 2**32 else 32}-bit"}
+    hardware: dict[str, Any] = {"cpu": {**cpu, "number of cores": cores()}}
     if memory := memory_gb():
         hardware["ram"] = f"{memory:.0f} GB"
-    devices = request.devices.names if request.devices else ()
-    if first := next((name for name in devices if name.startswith("cuda")), ""):
-        import torch
-
-        gpu = torch.cuda.get_device_properties(torch.device(first))
-        hardware["gpu"] = {"architecture": gpu.name, "memory": f"{gpu.total_memory / 1e9:.0f} GB"}
     pinned = {name: f"{name}=={version}" for name, version in versions().items()}
     libraries = [f"python=={platform.python_version()}", *(pinned[one] for one in pinned if one not in TOOLKITS)]
-    system = {"platform": platform.system(), "kernel": platform.release(), "distribution": distribution()}
+    system = {"platform": platform.system(), "kernel": platform.release()}
     toolkits = [pinned[name] for name in TOOLKITS if name in pinned]
     software = {"libraries": {"python": libraries}, "retrieval toolkit": toolkits}
     return {"hardware": hardware, "operating system": system, "software": software}
@@ -198,7 +186,7 @@ def _encoder(retriever: Any, work: Pipeline) -> str:
     own: list[Any] = [work.index.described(part).get("encoder") for part in sorted(parts_of(retriever.needs))]
     name = next((one["name"] for one in own if isinstance(one, dict) and one.get("name")), "")
     if "query vectors" in retriever.needs:
-        name = "" if work.request.encoded_queries is not None else work.request.encoding.encoder or name
+        name = "" if work.request.encoded_queries is not None else work.request.methods.encoding.encoder or name
     return str(local_name(name))
 
 

@@ -70,13 +70,15 @@ def notice_own(run: Run, remedy: str) -> None:
         )
 
 
-def documents_of(run: Run, params: PassageParams) -> Run:
-    """The documents of a run of passages.
+def documents_of(run: Run, params: PassageParams | None) -> Run:
+    """The documents of a run of passages; without `params` the run itself.
 
     Raises:
         InputError: passages without a known document, and as `to_documents`.
         UnavailableError: an ir_datasets id whose data are not here.
     """
+    if params is None:
+        return run
     names, order = documents_by(params.passages, run.docids, ordered=params.aggregate == "firstp")
     return to_documents(run, names, params.aggregate, order=order)
 

@@ -13,15 +13,15 @@ from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.base.method import GIVEN, Inputs, find, names
 from rnnreranker.base.process.phases import phase
-from rnnreranker.data.fields import asked_fields
 from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.base import givers
 from rnnreranker.parts.vectors.together import notice_mismatch
+from rnnreranker.runs.fuse import fuse, fusion
 from rnnreranker.search.defaults import Usual
 from rnnreranker.search.inputs import document_texts
-from rnnreranker.search.own_documents import documents_of, notice_own, without_own
-from rnnreranker.search.queries import check_query_vectors, query_vectors
+from rnnreranker.search.own_documents import notice_own, without_own
+from rnnreranker.search.queries import query_vectors, without_query_vectors
 from rnnreranker.search.request import KINDS, SAME, SearchRequest
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Pipeline:
         request, index; inputs: of the methods, from the index and the topics.
         retrievers: empty with a given run; expander: None without one; rerankers: in their order.
         retrieved_by: the retrievers (those that `auto` chose) and the feedback.
-        depth: candidates per query.
+        depth: candidates per query; needs: the inputs that all methods read.
     """
 
     request: SearchRequest
@@ -54,13 +54,14 @@ class Pipeline:
     rerankers: list[Reranker]
     retrieved_by: str
     depth: int
+    needs: frozenset[str]
 
     def stages(self, given: Run | None = None) -> list[Run]:
         """The run of each stage: retrieved or given, expanded, reranked once or more.
 
-        Runs have their whole depth, and passages stay passages: see `documents`.
+        Runs have their whole depth, and passages stay passages.
         """
-        remove, passages = self.request.remove_query, self.request.passages
+        remove, passages = self.request.remove_query, self.request.methods.passages
         with phase("query vectors"):
             for need in ("query tokens", "query vectors"):
                 if need in self.needs:
@@ -85,31 +86,19 @@ class Pipeline:
         own = [] if self.expander is None else [self.expander.name]
         return own + [one.name for one in self.rerankers]
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """The inputs that all methods read."""
-        needs = frozenset[str]() if self.expander is None else self.expander.needs
-        return needs.union(*(one.needs for one in self.retrievers), *(one.needs for one in self.rerankers))
-
-    def documents(self, run: Run) -> Run:
-        """The documents of a run of passages; other runs unchanged."""
-        return run if self.request.passages is None else documents_of(run, self.request.passages)
-
     def retrieved(self) -> Run:
         """The run of the retriever, or of several fused."""
-        from rnnreranker.runs.fuse import fuse
-
         remove = self.request.remove_query
         runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
         if remove:
-            runs = [without_own(run, self.request.passages).head(self.depth) for run in runs]
+            runs = [without_own(run, self.request.methods.passages).head(self.depth) for run in runs]
         others = [run for one, run in zip(self.retrievers, runs, strict=True) if "vectors" not in one.needs]
         if others and {"query vectors", "vectors"} <= self.needs:  # a run of words says more of vectors than their own
             self.inputs.compared = self.inputs.query_vectors
             notice_mismatch(others[0], self.inputs.query_vectors, self.inputs.vectors)
         if len(runs) == 1:
             return runs[0]
-        how = self.request.fusion()
+        how = self.request.methods.fusion
         return fuse(runs, how.fuse, k=how.k, weights=how.weight_of_runs, hits=self.depth)
 
 
@@ -130,28 +119,34 @@ def open_pipeline(
         InputError: no such index, a part that it lacks, an input that this search cannot give to a method.
         UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
     """
-    retrieving, rerankers = request.retrievers, request.rerankers
-    expanding = [request.expander] if request.expander else []
-    needed = [*retrieving, *expanding, *([] if request.auto else rerankers)]
+    methods = request.methods
+    retrieving, rerankers, feedback = methods.retrievers, methods.rerankers, methods.feedback
+    expanding = [methods.expander] if methods.expander else []
+    needed = [*retrieving, *expanding, *([] if methods.auto else rerankers)]
     index = open_index(request.index, request.bm25_index, needs=needs_together(needed))
-    inputs = _inputs(request, index, topics, qrels)
-    if request.auto:
+    of_index: dict[str, Any] = {need: partial(index.given, need) for need in givers()}
+    for need in set(givers(queries=True)) - {*of_index, *GIVEN}:
+        of_index[need] = partial(index.given_queries, need, topics, request.threads, request.devices)
+    inputs = Inputs(
+        **{need.replace(" ", "_"): source for need, source in of_index.items()},
+        topics=topics,
+        query_vectors=lambda: query_vectors(methods.encoding, index, topics, threads=request.threads),
+        texts=lambda: document_texts(request.documents, index, methods.fields),
+        qrels=qrels,
+    )
+    if methods.auto:
         retrieving, rerankers, line = choose_parts(request, index, inputs)
         if line:
             say(line)
+        if request.fuse is not None:
+            fusion(request.fuse, len(retrieving), "fuse")  # as many weights
     named = [one.name for one in retrieving]
-    if request.feedback:
-        check_feedback(request.feedback.name, named)
-    none_wanted = any(one.queries == "none" for one in rerankers)
+    if feedback:
+        check_feedback(feedback.name, named)
     rerankers = [
         _with_queries(one, request, index, named if number == 0 else []) for number, one in enumerate(rerankers)
     ]
     chosen = [*retrieving, *expanding, *rerankers]
-    if none_wanted and (others := [one.name for one in chosen if "query vectors" in one.needs]):
-        say(
-            f"{argument('queries', 'none')} is of rnn alone: query vectors are needed all the same, for "
-            f"{' and '.join(others)}"
-        )
     for one in chosen:
         if lacking := sorted(need for need in one.needs - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{one.name} needs {' and '.join(lacking)}, which this search does not have")
@@ -164,7 +159,7 @@ def open_pipeline(
             )
     for need in sorted({"vectors", "neighbours", "texts"} & needs_together(chosen)):
         getattr(inputs, need)  # opened now
-    again = request.feedback.method(request.feedback.params) if request.feedback else None
+    again = feedback.method(feedback.params) if feedback else None
     threads, devices, missing = request.threads, request.devices, request.missing
     speed = {"threads": threads, "batch_size": request.batch_size, "devices": devices}
     retrievers = [one.method(inputs, one.params, **speed, feedback=again) for one in retrieving]
@@ -178,27 +173,10 @@ def open_pipeline(
         made.append(one.method(inputs, one.params, threads=threads, missing=missing, **options))
     for method in [*expanders, *made] if given is not None else []:
         method.check(given)
-    _ = request.fusion(len(retrievers) if len(retrievers) > 1 else 0)
-    by = "+".join(named) if request.auto else request.retrieved_by
-    by += f".{request.feedback.name}" if request.feedback else ""
-    return Pipeline(request, index, inputs, retrievers, next(iter(expanders), None), made, by, request.candidates)
-
-
-def _inputs(
-    request: SearchRequest, index: IndexOnDisk, topics: Mapping[str, str], qrels: pandas.DataFrame | None
-) -> Inputs:
-    """The inputs that an index and a request can give; each loads at its first use."""
-    fields, own = asked_fields(request.documents, request.fields), (topics, request.threads, request.devices)
-    of_index: dict[str, Any] = {need: partial(index.given, need) for need in givers()}
-    for need in set(givers(queries=True)) - {*of_index, *GIVEN}:
-        of_index[need] = partial(index.given_queries, need, *own)
-    return Inputs(
-        **{need.replace(" ", "_"): source for need, source in of_index.items()},
-        topics=topics,
-        query_vectors=lambda: query_vectors(request.encoding, index, topics, threads=request.threads),
-        texts=lambda: document_texts(request.documents, index, fields),
-        qrels=qrels,
-    )
+    needs = frozenset[str]().union(*(one.needs for one in [*retrievers, *expanders, *made]))
+    by = "hybrid" if request.retrieve == "hybrid" else "+".join(named)
+    by += f".{feedback.name}" if feedback else ""
+    return Pipeline(request, index, inputs, retrievers, next(iter(expanders), None), made, by, methods.depth, needs)
 
 
 def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, retrieved_by: list[str]) -> Chosen:
@@ -242,9 +220,7 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
         InputError: an index without a part to search, a fusion for one with a single part.
         UnavailableError, MissingDependencyError: no part, or the given encoder, works here.
     """
-    lost: dict[str, str] = {}
-    used: list[Chosen] = []
-    there = 0
+    methods, lost, used, there = request.methods, dict[str, str](), list[Chosen](), 0
     for kind in KINDS:
         taken = ""
         for name in (one for one in kind if one in names("retriever")):
@@ -252,11 +228,20 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
             if not all(map(index.has, method.needs)):
                 continue
             there += 1
-            if taken and SAME.get(name) != taken:
-                lost[name] = f"{taken} is taken, name both in {argument('retrieve')}"
-            elif not taken and (reason := _obstacle(request, index, inputs, method)):
+            if taken:
+                if SAME.get(name) != taken:
+                    lost[name] = f"{taken} is taken, name both in {argument('retrieve')}"
+                continue
+            try:
+                method(inputs).check()
+                reason = ""
+            except (UnavailableError, MissingDependencyError) as error:
+                reason = str(error)
+            if not reason and "query vectors" in method.needs:
+                reason = without_query_vectors(methods.encoding, index)
+            if reason:
                 lost[name] = reason
-            elif not taken:
+            else:
                 taken = name
                 used.append(choose("retriever", name))
     if not there:
@@ -271,52 +256,20 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
         raise UnavailableError("; ".join(lost.values()))
     said = [f"retriever auto: {'+'.join(one.name for one in used)}"]
     if len(used) > 1:
-        said[0] += f", fused by {request.fusion().fuse}"
+        said[0] += f", fused by {methods.fusion.fuse}"
     said += [f"without {name}: {reason}" for name, reason in lost.items()]
-    rerankers = request.rerankers
-    if isinstance(request.rerank, Usual) and (lacking := _lacking(request, index, rerankers)):
+    rerankers = methods.rerankers
+    if isinstance(request.rerank, Usual):
+        needs = needs_together(rerankers)
+        lacking = " and ".join(sorted(need for need in needs if not index.has(need)))
+        lacking = f"{lacking}, which this index does not have" if lacking else ""
+        if not lacking and "query vectors" in needs and without_query_vectors(methods.encoding, index):
+            lacking = "query vectors, which cannot be made here"
         from_graph = [one.replaced(source=GRAPH) for one in rerankers]
-        if _lacking(request, index, from_graph):
-            said.append(f"not reranked: {' and '.join(one.name for one in rerankers)} needs {lacking}")
-            rerankers = []
-        else:
+        if lacking and all(map(index.has, needs_together(from_graph))):
             said.append(f"reranked from the graph of the index, as {argument('from', GRAPH)} does")
             rerankers = from_graph
+        elif lacking:
+            said.append(f"not reranked: {' and '.join(one.name for one in rerankers)} needs {lacking}")
+            rerankers = []
     return used, rerankers, "; ".join(said) if len(used) > 1 or len(said) > 1 else ""
-
-
-def _obstacle(request: SearchRequest, index: IndexOnDisk, inputs: Inputs, kind: type[Retriever]) -> str:
-    """The reason why a part of the index cannot be searched here; "" if it can.
-
-    Raises:
-        UnavailableError, MissingDependencyError: as `_without_query_vectors`.
-    """
-    try:
-        kind(inputs).check()
-    except (UnavailableError, MissingDependencyError) as error:
-        return str(error)
-    return _without_query_vectors(request, index) if "query vectors" in kind.needs else ""
-
-
-def _lacking(request: SearchRequest, index: IndexOnDisk, rerankers: list[Chosen]) -> str:
-    """The inputs that the rerankers need and cannot have; "" for none."""
-    needs = needs_together(rerankers)
-    if lacking := [need for need in sorted(needs) if not index.has(need)]:
-        return f"{' and '.join(lacking)}, which this index does not have"
-    impossible = "query vectors" in needs and _without_query_vectors(request, index)
-    return "query vectors, which cannot be made here" if impossible else ""
-
-
-def _without_query_vectors(request: SearchRequest, index: IndexOnDisk) -> str:
-    """The reason why queries cannot become vectors here; "" if they can.
-
-    Raises:
-        UnavailableError, MissingDependencyError: the same for a given encoder.
-    """
-    try:
-        check_query_vectors(request.encoding, index)
-    except (UnavailableError, MissingDependencyError) as error:
-        if request.encoding.encoder:
-            raise
-        return str(error)
-    return ""

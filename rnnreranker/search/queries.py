@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, RnnrerankerError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import EncoderParams
@@ -105,13 +105,14 @@ def query_vectors(
                 "give the topics that the run was made from"
             )
         texts = [topics[qid] for qid in qids]
-        if (own := _own_encoder(how, index)) is not None:
+        own, name, settings = _encoder(how, index)
+        if own is not None:
             vectors = QueryVectors(tuple(qids), own.queries(texts, threads, how.devices))
         else:
             from rnnreranker.encode.dense import Encoder
             from rnnreranker.encode.kept_queries import kept_queries
 
-            kept = kept_queries(Encoder, *_named(how, index), texts, threads, how.devices)
+            kept = kept_queries(Encoder, name, settings, texts, threads, how.devices)
             vectors = QueryVectors(tuple(qids), kept["vectors"])
     length, expected = vectors.vectors.shape[1], index.vectors.dimension
     if length != expected:
@@ -124,17 +125,24 @@ def query_vectors(
     return vectors
 
 
-def check_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> None:
-    """Check that the encoder of the queries is here, without loading it; passes with encoded queries.
+def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
+    """The reason why queries cannot become vectors here, without loading the encoder; "" if they can.
 
     Raises:
-        InputError: an unknown encoder of the index.
-        UnavailableError, MissingDependencyError: an encoder that is not here and cannot be downloaded.
+        InputError, UnavailableError, MissingDependencyError: the same for a given encoder.
     """
-    if how.encoded is None and ((own := _own_encoder(how, index)) is None or own.graph is None):
-        from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.dense import Encoder
 
-        Encoder.digest_of(_named(how, index)[0])
+    try:
+        if how.encoded is None:
+            own, name, _ = _encoder(how, index)
+            if own is None or own.graph is None:
+                Encoder.digest_of(name)
+    except RnnrerankerError as error:
+        if how.encoder:
+            raise
+        return str(error)
+    return ""
 
 
 def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
@@ -145,10 +153,8 @@ def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
     """
     from rnnreranker.encode.dense import Encoder
 
-    if (own := _own_encoder(how, index)) is not None:
-        return own.open(how.devices)
-    name, settings = _named(how, index)
-    return Encoder.open(name, devices=how.devices, **settings)
+    own, name, settings = _encoder(how, index)
+    return Encoder.open(name, devices=how.devices, **settings) if own is None else own.open(how.devices)
 
 
 def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
@@ -157,7 +163,7 @@ def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[
     Raises:
         InputError: an unknown encoder of the index.
     """
-    return _named(QueryEncoding(encoder), index)
+    return _encoder(QueryEncoding(encoder), index)[1:]
 
 
 def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
@@ -178,17 +184,14 @@ def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str,
     return QueryVectors(tuple(topics), encoded)
 
 
-def _own_encoder(how: QueryEncoding, index: IndexOnDisk) -> IndexEncoder | None:
-    """The encoder of the documents; None if it is unknown, or for other settings."""
-    if how.encoder or how.settings.given() or "dense" not in index.folders or not index.encoder:
-        return None
+def _encoder(how: QueryEncoding, index: IndexOnDisk) -> tuple[IndexEncoder | None, str, dict[str, Any]]:
+    """The encoder of the documents, None for another one or other settings; name and settings of the queries' encoder.
+
+    Raises:
+        InputError: an unknown encoder of the index, a graph of another encoder.
+    """
     from rnnreranker.parts.vectors.encoder import index_encoder
 
-    return index_encoder(index.folders["dense"], index.described("dense"))
-
-
-def _named(how: QueryEncoding, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
-    """The name of the given encoder, else of the index's; and its settings."""
     described = {} if how.encoder else index.encoder
     name = how.encoder or described.get("name")
     if not name:
@@ -196,4 +199,7 @@ def _named(how: QueryEncoding, index: IndexOnDisk) -> tuple[str, dict[str, Any]]
             f"{index.name}: this index does not say which encoder made it; "
             f"give {argument('encoder')} NAME|FOLDER, or {argument('encoded_queries')} FILE.npy"
         )
-    return str(name), {**described.get("settings", {}), **how.settings.given()}
+    own = how.settings.given()
+    same = described and not own and "dense" in index.folders
+    opened = index_encoder(index.folders["dense"], index.described("dense")) if same else None
+    return opened, str(name), {**described.get("settings", {}), **own}

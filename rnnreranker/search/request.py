@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import SOURCES, Chosen, Form, as_list, choose, choose_all, needs_together
-from rnnreranker.base.device import EXACT, ComputesOnDevices
+from rnnreranker.base.chosen_method import SOURCES, Chosen, Form, as_list, choose, choose_all
+from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest, problems_of, refuse
+from rnnreranker.base.given import is_utf8
 from rnnreranker.base.method import methods, names
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
@@ -20,12 +21,7 @@ from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS
-from rnnreranker.methods.feedback.base import check_feedback
-from rnnreranker.runs import FORMATS
-from rnnreranker.runs.fuse import FuseParams, fusion
-from rnnreranker.runs.passages import AGGREGATES, PassageParams
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, RNN
-from rnnreranker.search.queries import QueryEncoding, encoder_of
+from rnnreranker.search.defaults import ENCODED, ENCODER, FORMATS, INDEX, RNN
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +29,9 @@ if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
+    from rnnreranker.runs.fuse import FuseParams
+    from rnnreranker.runs.passages import PassageParams
+    from rnnreranker.search.queries import QueryEncoding
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
 MODELS = {"splade": "impact", "colbert": "late", "faiss": "dense", "lucene": "bm25"}  # model or library → retriever
@@ -100,83 +99,84 @@ class SearchRequest(ComputesOnDevices, Request):
     batch_size: int = setting(256, "queries at a time", at_least=1)
 
     @cached_property
-    def auto(self) -> bool:
-        """Whether the index determines the retrievers."""
-        return self.run is None and self.retrieve in (None, AUTO)
-
-    @cached_property
-    def retrievers(self) -> list[Chosen]:
-        """The retrievers; empty with a run or `auto`.
+    def methods(self) -> SearchMethods:
+        """The methods with their settings.
 
         Raises:
-            InputError: unknown or repeated retrievers, `hybrid` or `auto` beside others.
+            InputError: all unknown methods and settings, values out of range, devices that are not here.
         """
-        if self.run is not None or self.auto or self.retrieve is None:
-            return []
-        forms = list(map(Written, HYBRID)) if self.retrieve == "hybrid" else read_joined(self.retrieve)
-        shown = argument("retrieve", "+".join(map(str, forms)))
-        known = [*names("retriever"), "hybrid", AUTO]
-        for one in forms:
-            if one.name not in known:
-                hint = f"did you mean {MODELS[one.name]}?" if one.name in MODELS else nearest(one.name, known)
-                raise InputError(f"{shown}: {one.name}: no such retriever; {hint}")
-            if one.name in ("hybrid", AUTO):
-                meaning = f"hybrid is {'+'.join(HYBRID)}" if one.name == "hybrid" else "auto is words and vectors"
-                raise InputError(f"{shown}: {meaning} and stands alone; name its parts")
-        if len({one.name for one in forms}) < len(forms):
-            raise InputError(f"{shown}: expected different retrievers")
-        return choose_all("retriever", forms, "retrieve")
+        from rnnreranker.runs.fuse import FuseParams, fusion
+        from rnnreranker.search.queries import QueryEncoding, encoder_of
 
-    @cached_property
-    def retrieved_by(self) -> str:
-        """The retrievers in a run's tag; "" for `auto`."""
-        return "hybrid" if self.retrieve == "hybrid" else "+".join(one.name for one in self.retrievers)
-
-    @cached_property
-    def feedback(self) -> Chosen | None:
-        """The method that makes the query of a second search."""
-        return None if self.prf is None else choose("feedback", self.prf, "prf")
-
-    @cached_property
-    def expander(self) -> Chosen | None:
-        """The method that adds candidates before reranking."""
-        return None if self.expand is None else choose("expander", self.expand, "expand")
-
-    @cached_property
-    def rerankers(self) -> list[Chosen]:
-        """The rerankers in their order; may be empty."""
+        auto = self.run is None and self.retrieve in (None, AUTO)
         forms = [form for form in as_list(self.rerank) if Written.read(form).name != NO_RERANKING]
-        return choose_all("reranker", forms, "rerank")
+        makers: dict[str, Callable[[], Any]] = {
+            "retrievers": lambda: [] if auto or self.run is not None else _retrievers(self.retrieve or AUTO),
+            "feedback": lambda: None if self.prf is None else choose("feedback", self.prf, "prf"),
+            "expander": lambda: None if self.expand is None else choose("expander", self.expand, "expand"),
+            "rerankers": lambda: choose_all("reranker", forms, "rerank"),
+            "passages": lambda: None if self.aggregate is None else passages(self.aggregate),
+            "encoder": lambda: encoder_of(self.encoder),
+            "devices": lambda: self.devices,
+            "fields": lambda: asked_fields(self.documents, self.fields),
+        }
+        made: dict[str, Any] = {}
+        problems = []
+        for kind, make in makers.items():
+            try:
+                made[kind] = make()
+            except InputError as error:
+                problems.append(str(error))
+        refuse(*((True, problem) for problem in problems))
+        name, settings = made.pop("encoder")
+        shown = str(self.topics) if isinstance(self.topics, str | Path) else argument("topics")
+        encoding = QueryEncoding(name or None, settings, self.encoded_queries, shown, made.pop("devices"))
+        usual = FuseParams(fuse="minmax") if auto else FuseParams()  # so that words and vectors have equal weight
+        fused = usual if self.fuse is None else fusion(self.fuse, len(made["retrievers"]), "fuse")
+        depth = max([self.hits, *(getattr(one.params, "context", 0) for one in made["rerankers"])])
+        if (way := made["passages"]) is not None:
+            depth = way.hits or PASSAGES_PER_DOCUMENT * self.hits
+        return SearchMethods(auto, **made, encoding=encoding, fusion=fused, depth=depth)
 
-    def fusion(self, count: int = 0) -> FuseParams:
-        """The fusion of `count` runs, 0 = any number; of `auto` by scores, so that words and vectors have equal weight.
 
-        Raises:
-            InputError: unknown method or settings, another number of weights.
-        """
-        usual = FuseParams(fuse="minmax") if self.auto else FuseParams()
-        return usual if self.fuse is None else fusion(self.fuse, count, "fuse")
+@dataclass(frozen=True)
+class SearchMethods:
+    """The methods of a search.
 
-    @cached_property
-    def passages(self) -> PassageParams | None:
-        """The aggregation of passages to documents; None without one.
+    Attributes:
+        auto: whether the index determines the retrievers, which are empty then, as with a run.
+        feedback, expander: None without one; rerankers: in their order.
+        passages: the aggregation to documents; None without one. fields: of the request's documents.
+        encoding: of the queries; fusion: of several retrievers.
+        depth: the number of candidates of a query: `hits`, or the largest context.
+    """
 
-        Raises:
-            InputError: unknown aggregate or settings.
-        """
-        return None if self.aggregate is None else passages(self.aggregate)
+    auto: bool
+    retrievers: list[Chosen]
+    feedback: Chosen | None
+    expander: Chosen | None
+    rerankers: list[Chosen]
+    passages: PassageParams | None
+    fields: tuple[str, ...] | None
+    encoding: QueryEncoding
+    fusion: FuseParams
+    depth: int
 
-    @property
-    def candidates(self) -> int:
-        """The number of candidates of a query: `hits`, or the largest context."""
-        if self.passages is not None:
-            return self.passages.hits or PASSAGES_PER_DOCUMENT * self.hits
-        return max([self.hits, *(getattr(one.params, "context", 0) for one in self.rerankers)])
 
-    @property
-    def encoding(self) -> QueryEncoding:
-        """The encoding of the queries."""
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
+def _retrievers(retrieve: Form | Sequence[Form]) -> list[Chosen]:
+    """The retrievers of an argument; InputError: unknown or repeated ones."""
+    forms = [
+        one for form in read_joined(retrieve) for one in (map(Written, HYBRID) if form.name == "hybrid" else [form])
+    ]
+    shown = argument("retrieve", "+".join(map(str, forms)))
+    known = [*names("retriever"), "hybrid"]
+    for one in forms:
+        if one.name not in known:
+            hint = f"did you mean {MODELS[one.name]}?" if one.name in MODELS else nearest(one.name, known)
+            raise InputError(f"{shown}: {one.name}: no such retriever; {hint}")
+    if len({one.name for one in forms}) < len(forms):
+        raise InputError(f"{shown}: expected different retrievers")
+    return choose_all("retriever", forms, "retrieve")
 
 
 @dataclass(frozen=True)
@@ -207,6 +207,8 @@ def passages(form: Form, of: str = "aggregate") -> PassageParams:
     Raises:
         InputError: unknown aggregate or settings.
     """
+    from rnnreranker.runs.passages import AGGREGATES, PassageParams
+
     written = Written.read(form)
     if written.name not in AGGREGATES:
         raise InputError(f"{argument(of, written.name)}: no such way; {nearest(written.name, AGGREGATES)}")
@@ -224,15 +226,6 @@ class RnnFlags(Request):
     queries: str | None = setting(None, "of rnn from a graph", one_of=lambda: [*SOURCES["queries"]], metavar="WHAT")
 
 
-def is_utf8(text: str) -> bool:
-    """Whether a text can be written as UTF-8; halves of surrogate pairs cannot.
-
-    >>> is_utf8("Ada"), is_utf8("\\ud800")
-    (True, False)
-    """
-    return text.encode(errors="ignore").decode() == text
-
-
 def check(request: SearchRequest, *others: tuple[object, str]) -> None:
     """Raise all faults of a request that are visible before any work.
 
@@ -241,67 +234,62 @@ def check(request: SearchRequest, *others: tuple[object, str]) -> None:
     Raises:
         InputError: all faults, unknown methods and settings first.
     """
+    from rnnreranker.methods.feedback.base import check_feedback
+
     query, run, encoded = request.query, request.run, request.encoded_queries
     without_topics = request.topics is None and query is None
     of_query, there = argument("query"), f"not with {argument('run')}, whose candidates are there already"
-    wrong = problems_of(
-        *(partial(getattr, request, name) for name in ("retrievers", "feedback", "expander", "rerankers", "passages")),
-        partial(encoder_of, request.encoder),
-        partial(getattr, request, "devices"),
-        partial(asked_fields, request.documents, request.fields),
-    )
-    refuse(
-        *((True, problem) for problem in wrong),
+    ids = Path(str(encoded)).with_suffix(".ids")
+    faults: list[tuple[object, str]] = [
         (
             (without_topics and run is None) or (request.topics is not None and query is not None),
             f"give either {argument('topics')} (many queries) or {of_query} (one query's text)",
         ),
         (
-            without_topics and isinstance(encoded, str | Path) and not Path(encoded).with_suffix(".ids").is_file(),
+            without_topics and isinstance(encoded, str | Path) and not ids.is_file(),
             f"{argument('encoded_queries', encoded)}: which query is which row? give {argument('topics')}, or write "
-            f"the query ids to {Path(str(encoded)).with_suffix('.ids')}, one a line",
+            f"the query ids to {ids}, one a line",
         ),
         (request.retrieve is not None and run is not None, f"{argument('retrieve', request.retrieve)}: {there}"),
         (query is not None and not query.strip(), f"{of_query} is empty: expected the text of a query"),
         (query and not is_utf8(query), f"{of_query} is not UTF-8 text"),
         (request.prf is not None and run is not None, f"{argument('prf')} searches again: {there}"),
-        *((True, problem) for problem in ([] if wrong else _problems_of_methods(request))),
-        *others,
-    )
-
-
-def _problems_of_methods(request: SearchRequest) -> list[str]:
-    """The faults of valid methods that do not go together."""
-    retrieving, chosen = [one.name for one in request.retrievers], request.rerankers
-    count = len(KINDS) if request.auto else len(retrieving)
-    problems = problems_of(partial(request.fusion, 0 if request.auto else count))
-    if request.fuse is not None and count < 2:
-        source = argument("run") if request.run is not None else argument("retrieve", request.retrieve)
-        problems = [f"{argument('fuse', request.fuse)}: joins several retrievers, not {source}"]
-    if request.feedback is not None and not request.auto and request.run is None:
-        problems += problems_of(partial(check_feedback, request.feedback.name, retrieving))
-    forms = [Written.read(form) for form in as_list(request.rerank)]
-    if len(forms) > 1 and (others := [str(one) for one in forms if one.name != NO_RERANKING]) != list(map(str, forms)):
-        problems.append(f"{argument('rerank', 'none')} beside {', '.join(others)}; leave none out, or give it alone")
-    if any(one == other for one, other in itertools.pairwise(forms)):
-        problems.append(f"{argument('rerank')}: the same reranker twice in a row would change nothing; give it once")
-    if request.documents and not any("texts" in one.needs for one in chosen):
-        shown = " ".join(argument("rerank", str(one)) for one in forms) or argument("rerank", "none")
-        takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
-        problems.append(f"{argument('documents')} gives texts to {takers}: not with {shown}")
-    for one in chosen:
-        if one.source != "neighbours" and one.queries is not None:
-            of_graph = argument("from", "neighbours")
-            problems.append(
-                f"{argument('queries', one.queries)}: with {one.source} queries are encoded; give {of_graph} too"
+    ]
+    if wrong := problems_of(lambda: request.methods):
+        refuse(*((True, one) for one in wrong), *faults, *others)
+    chosen = request.methods
+    retrieving, forms = [one.name for one in chosen.retrievers], [Written.read(one) for one in as_list(request.rerank)]
+    source = argument("run") if run is not None else argument("retrieve", request.retrieve)
+    kept = [str(one) for one in forms if one.name != NO_RERANKING]
+    shown = " ".join(argument("rerank", str(one)) for one in forms) or argument("rerank", "none")
+    takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
+    again = chosen.feedback
+    unfit = problems_of(partial(check_feedback, again.name, retrieving)) if again else []
+    faults += [
+        (
+            request.fuse is not None and not chosen.auto and len(retrieving) < 2,
+            f"{argument('fuse', request.fuse)}: joins several retrievers, not {source}",
+        ),
+        *((True, one) for one in unfit),
+        (
+            len(forms) > 1 and len(kept) < len(forms),
+            f"{argument('rerank', 'none')} beside {', '.join(kept)}; leave none out, or give it alone",
+        ),
+        (
+            any(one == other for one, other in itertools.pairwise(forms)),
+            f"{argument('rerank')}: the same reranker twice in a row would change nothing; give it once",
+        ),
+        (
+            request.documents and not any("texts" in one.needs for one in chosen.rerankers),
+            f"{argument('documents')} gives texts to {takers}: not with {shown}",
+        ),
+        *(
+            (
+                one.source != "neighbours" and one.queries is not None,
+                f"{argument('queries', one.queries)}: with {one.source} queries are encoded; give "
+                f"{argument('from', 'neighbours')} too",
             )
-    if request.auto or (request.device is None and request.compute_dtype == EXACT):
-        return problems
-    together = [*request.retrievers, *([request.expander] if request.expander else []), *chosen]
-    needs = needs_together(together) - (set() if request.encoded_queries is None else {"query vectors"})
-    if not {"query vectors", "query tokens", "impacts"} & needs and not any(one.method.takes_device for one in chosen):
-        given = ("compute_dtype", request.compute_dtype) if request.device is None else ("device", request.device)
-        named = " and ".join(one.name for one in together) or "nothing"
-        where = "queries are encoded there, and rerankers of models compute"
-        problems.append(f"{argument(*given)}: {where}; here {named} works alone")
-    return problems
+            for one in chosen.rerankers
+        ),
+    ]
+    refuse(*faults, *others)

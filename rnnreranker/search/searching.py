@@ -12,7 +12,7 @@ from rnnreranker.base.files import first_line
 from rnnreranker.base.method import names
 from rnnreranker.base.request import asked
 from rnnreranker.runs import Run
-from rnnreranker.search.own_documents import without_own
+from rnnreranker.search.own_documents import documents_of, without_own
 from rnnreranker.search.request import SearchRequest, check
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def search(request: SearchRequest) -> Run:
 
     check(request)
     topics, given = read_queries(request)
-    pipeline = open_pipeline(request, topics, given=given)
-    return pipeline.documents(pipeline.stages(given)[-1]).head(request.hits)
+    run = open_pipeline(request, topics, given=given).stages(given)[-1]
+    return documents_of(run, request.methods.passages).head(request.hits)
 
 
 def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
@@ -67,8 +67,9 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
         topics = topics_of(request.topics)
     if request.run is None:
         return topics or {}, None
-    run = first_stage_of(request.run) if request.rerankers or isinstance(request.run, Run) else Run.read(request.run)
-    run = (without_own(run, request.passages) if request.remove_query else run).head(request.candidates)
+    methods = request.methods
+    run = first_stage_of(request.run) if methods.rerankers or isinstance(request.run, Run) else Run.read(request.run)
+    run = (without_own(run, methods.passages) if request.remove_query else run).head(methods.depth)
     shown = argument("query") if request.topics is None else request.shown("topics")
     if lost := [qid for qid in run if topics is not None and qid not in topics]:
         raise InputError(

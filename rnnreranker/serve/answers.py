@@ -12,7 +12,7 @@ from rnnreranker.base.chosen_method import as_list
 from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.search.explain import drawing
-from rnnreranker.search.explain.page import membership, summands, title
+from rnnreranker.search.explain.page import membership, title
 from rnnreranker.search.request import AUTO, HYBRID, NO_RERANKING
 from rnnreranker.serve.collection import Answered, ServedIndex
 from rnnreranker.serve.question import QID, SearchQuestion
@@ -57,7 +57,7 @@ def _explained(collection: ServedIndex, answered: Answered, size: str | None) ->
             "after": candidate.after,
             "moved": candidate.moved,
             "score": candidate.score,
-            "summands": summands(candidate),
+            "summands": [f"{amount:.4f}" for amount in candidate.amounts],
             "sets": membership(neighbourhood, candidate),
         }
         for candidate in neighbourhood.candidates
@@ -135,7 +135,7 @@ def conditions(answered: Answered) -> str:
     made: dict[str, Any] = {name: {"title": name, "retrieve": _mapping(forms[name]), **feedback} for name in names}
     last = names[0]
     if len(names) > 1:
-        how = {pipeline.request.fusion().fuse: {}} if question.fuse is None else _mapping(question.fuse)
+        how = {pipeline.request.methods.fusion.fuse: {}} if question.fuse is None else _mapping(question.fuse)
         made[last := "fused"] = {"title": " + ".join(names), "fuse": how, "of": names}
     if question.expand is not None:
         made["expanded"] = {"title": f"{last}, expanded", "expand": _mapping(question.expand), "of": last}

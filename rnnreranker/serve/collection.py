@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, nearest
+from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.rnn import warm_up
 from rnnreranker.runs import Run
 from rnnreranker.search.inputs import texts_in
 from rnnreranker.search.opened import open_index
-from rnnreranker.search.queries import QueryEncoding, check_query_vectors, open_query_encoder
+from rnnreranker.search.queries import QueryEncoding, open_query_encoder, without_query_vectors
 from rnnreranker.search.request import check
 from rnnreranker.search.show import first_line
 from rnnreranker.serve import work
@@ -104,8 +104,9 @@ class ServedIndex:
         question.check(self.limits)
         request = question.request(self.index, threads=1)
         check(request)
-        others = [one for one in (request.feedback, request.expander) if one is not None]
-        check_work([*request.retrievers, *others, *request.rerankers], request.candidates, self.limits, explain)
+        methods = request.methods
+        others = [one for one in (methods.feedback, methods.expander) if one is not None]
+        check_work([*methods.retrievers, *others, *methods.rerankers], methods.depth, self.limits, explain)
         if self.encodes:
             request = replace(request, encoded_queries=self.query_vectors(question.query))
         work.check()
@@ -216,15 +217,7 @@ class ServedIndex:
         return self._encoder.encode(texts, threads=1, what=what)
 
     def _can_encode(self) -> bool:
-        if "dense" not in self.index.folders:
-            return False
-        try:
-            check_query_vectors(self.encoding, self.index)
-        except (InputError, UnavailableError, MissingDependencyError):
-            if self.request.encoder is not None:
-                raise
-            return False
-        return True
+        return "dense" in self.index.folders and not without_query_vectors(self.encoding, self.index)
 
     def _row(self, rank: int, docid: str, score: float, topic: str | None) -> dict[str, Any]:
         row: dict[str, Any] = {"rank": rank, "docid": docid, "score": score, "text": self.lines([docid]).get(docid, "")}

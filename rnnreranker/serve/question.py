@@ -55,9 +55,9 @@ class SearchQuestion:
             _refuse_files(Written.read(form))
         for form in [] if self.retrieve is None else read_joined(self.retrieve):
             _refuse_files(form)
-        for one in request.rerankers:
+        for one in request.methods.rerankers:
             _refuse_model(one)
-        for one in [*request.retrievers, *request.rerankers]:
+        for one in [*request.methods.retrievers, *request.methods.rerankers]:
             _refuse_names(one)
         return request
 

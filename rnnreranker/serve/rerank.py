@@ -11,10 +11,10 @@ import numpy as np
 
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.given import is_utf8
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import rerank_hits
 from rnnreranker.runs import Run
-from rnnreranker.search.request import is_utf8
 from rnnreranker.search.searching import request_of, search
 from rnnreranker.serve.asked import DocumentsBody, RerankBody, TextsBody
 from rnnreranker.serve.collection import ServedIndex
@@ -113,7 +113,7 @@ def _of_run(collection: ServedIndex, body: RerankBody) -> tuple[np.ndarray, np.n
     if not all(map(math.isfinite, scores)):
         raise InputError("scores: NaN or infinite ones; expected finite numbers")
     asked = SearchQuestion(query, rerank=body.rerank).request(collection.index)
-    check_work(asked.rerankers, len(docids), collection.limits)
+    check_work(asked.methods.rerankers, len(docids), collection.limits)
     run = Run.from_dict({QID: dict(zip(docids, map(float, scores), strict=True))})
     others: dict[str, Any] = {"encoded_queries": collection.query_vectors(query)} if collection.encodes else {}
     request = request_of(

@@ -1,20 +1,9 @@
-"""This machine: processor, memory, system; and whether its address space is too small."""
+"""The memory of this machine, and whether its address space is too small."""
 
 from __future__ import annotations
 
 import os
-import platform
 import sys
-from pathlib import Path
-
-
-def processor() -> str:
-    """The model of the processor on Linux; "" elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def memory_gb() -> float:
@@ -23,14 +12,6 @@ def memory_gb() -> float:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     except (AttributeError, ValueError, OSError):
         return 0.0
-
-
-def distribution() -> str:
-    """The name and version of the operating system."""
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.platform())
-    except (AttributeError, OSError):
-        return platform.platform()
 
 
 LEAST = 1 << 31  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow and Faiss take most of it

@@ -6,7 +6,6 @@ neighbours: candidates with similar ones are side by side. An arrow starts at it
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -34,7 +33,6 @@ SIZES = {  # of the picture, in a wide window and on a phone: pixels, those of a
 }
 RINGS = (1, 5, 10, 20, 40, 60, 80)  # ranks that are marked
 ROUNDS = 300  # of pushing apart nodes that overlap
-DIGITS = 4  # of scores and of their parts
 TITLES = {
     "rank": "rank in the run",
     "run": "score in the run",
@@ -102,10 +100,8 @@ def explanation(
         relevant_from=relevant_from,
         pictures=[picture(neighbourhood, name) for name in SIZES],
         title=title,
-        summands=summands,
         membership=membership,
         widest=max(max(sum(map(abs, one.amounts)) for one in candidates), 1e-12),
-        by_similarity=_in_order_of_similarity(neighbourhood),
     )
 
 
@@ -191,29 +187,10 @@ def spread(angles: np.ndarray, radii: np.ndarray, gaps: np.ndarray) -> np.ndarra
     return angles
 
 
-def _in_order_of_similarity(neighbourhood: Neighbourhood) -> bool:
-    """Whether the candidates came in the order of their similarity to the query; True if that is unknown."""
-    came = sorted(neighbourhood.candidates, key=lambda candidate: candidate.before)
-    similarities = [candidate.similarity for candidate in came if candidate.similarity is not None]
-    slack = 1e-4 * (max(similarities) - min(similarities)) if similarities else 0.0
-    return all(later <= one + slack for one, later in itertools.pairwise(similarities))
-
-
 def title(neighbourhood: Neighbourhood, part: ScorePart) -> str:
     """A part of the scores in words."""
     probe = neighbourhood.of_element[part.probe].docid if part.probe else "the query"
     return TITLES.get(part.kind) or f"J with {probe}"
-
-
-def summands(candidate: Candidate) -> list[str]:
-    """The amounts of a candidate with `DIGITS` digits, rounded so that they sum to its score."""
-    unit = 10**-DIGITS
-    lower = [math.floor(amount / unit) for amount in candidate.amounts]
-    lost = [amount / unit - down for amount, down in zip(candidate.amounts, lower, strict=True)]
-    left = round(candidate.score / unit) - sum(lower)
-    for index in sorted(range(len(lower)), key=lambda index: -lost[index])[: max(left, 0)]:
-        lower[index] += 1
-    return [f"{number * unit:.{DIGITS}f}" for number in lower]
 
 
 def membership(neighbourhood: Neighbourhood, candidate: Candidate) -> str:

@@ -11,9 +11,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
-from rnnreranker.runs import FORMATS
 from rnnreranker.runs.fuse import METHODS_HELP
 from rnnreranker.runs.passages import AGGREGATE_HELP
+from rnnreranker.search.defaults import FORMATS
 from rnnreranker.search.fuse import USUAL, fuse_runs
 
 EPILOG = """examples:
