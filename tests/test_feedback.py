@@ -242,7 +242,7 @@ def refusals() -> Sequence[tuple[list[str], str]]:
         (["--retriever", "dense", "--prf", "rm3"], "prf rm3: is for retriever bm25 or impact, not for dense"),
         (["--retriever", "bm25", "--prf", "average"], "prf average: is for retriever dense or impact, not for bm25"),
         (["--retriever", "bm25+dense", "--prf", "average"], "prf average: is for retriever .*dense.*, not for bm25$"),
-        (["--retriever", "dense", "--prf", "average:fb_alpha=1"], "unknown parameters of average: fb_alpha; known: "),
+        (["--retriever", "dense", "--prf", "average:fb_alpha=1"], "no setting fb_alpha"),
         (["--retriever", "dense", "--prf", "average:fb_docs=0"], "fb_docs=0: expected an integer >= 1"),
         (["--retriever", "dense", "--prf", "rochio"], "--prf rochio: rochio: no such feedback; did you mean rocchio"),
         (["--run", "run.txt", "--prf", "rocchio"], "--prf searches again: not with --run"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
+import platform
 import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO
 
 import pytest
 
@@ -162,18 +161,16 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "there" / "file").read_text() == "new"
 
 
-def held(path: Path) -> IO[bytes]:
-    """An open file or folder as its writer holds it."""
-    stream = os.fdopen(os.open(path, os.O_RDONLY), "rb") if path.is_file() else None
-    assert stream is not None
-    fcntl.flock(stream, fcntl.LOCK_EX)
-    return stream
-
-
 def test_what_killed_processes_left_goes_with_the_next_write(tmp_path: Path) -> None:
-    left, others = tmp_path / ".out.txt.123.tmp", tmp_path / ".out.txt.gz.123.tmp"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    def left_by(process: int, name: str) -> Path:
+        return tmp_path / f".{name}.{platform.node()}.{process}.7.tmp"
+
+    left, others = left_by(ended.pid, "out.txt"), [left_by(ended.pid, "out.txt.gz"), left_by(os.getpid(), "out.txt")]
     for write in (write_atomically, check_writable):
-        for path in (left, others):
+        for path in (left, *others):
             path.write_text("half")
         with contextlib.ExitStack() as stack:
             if write is write_atomically:
@@ -181,15 +178,11 @@ def test_what_killed_processes_left_goes_with_the_next_write(tmp_path: Path) -> 
             else:
                 write(tmp_path / "out.txt")
             assert not left.exists()
-        assert others.exists()
-    left.write_text("half")
-    with held(left), write_atomically(tmp_path / "out.txt") as stream:  # its writer is at work
-        stream.write(b"whole")
-    assert left.read_text() == "half"
-    (tmp_path / ".out.7.tmp").mkdir()
-    (tmp_path / ".out.7.tmp" / "file").write_text("half")
+        assert all(path.exists() for path in others)  # of another file, of a process that runs
+    left_by(ended.pid, "out").mkdir()
+    (left_by(ended.pid, "out") / "file").write_text("half")
     write_folder(tmp_path / "out", "whole")
-    assert sorted(os.listdir(tmp_path)) == [left.name, others.name, "out", "out.txt"]
+    assert sorted(os.listdir(tmp_path)) == sorted([*(path.name for path in others), "out", "out.txt"])
 
 
 def test_whoever_waits_for_a_lock_gets_it_when_the_holder_is_done(tmp_path: Path) -> None:

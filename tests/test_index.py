@@ -336,7 +336,7 @@ def test_a_description_of_another_schema_is_refused(tmp_path: Path) -> None:
         (["--parts", "bm25s"], "bm25s: no such part of an index; the part for it is terms: --parts terms"),
         (["--parts", "dens"], "dens: no such part of an index; did you mean dense"),
         (["--parts", ""], "expected NAME or NAME:KEY=VALUE"),
-        (["--parts", "terms:stemer=porter"], "terms:stemer=porter: unknown parameters of terms: stemer; known: "),
+        (["--parts", "terms:stemer=porter"], "terms:stemer=porter: no setting stemer"),
         (["--token-encoder", "x"], "--token-encoder x: of tokens; add tokens to --parts"),
         (["--parts", "dense:encoder=e5", "--encoder", "tas-b"], "encoder twice; give it once"),
     ],

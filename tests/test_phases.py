@@ -84,11 +84,11 @@ def test_a_phase_says_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     said = []
     with of_command(), phases.phase("reading"):
-        for _ in command.progress(range(1000, 1003), unit="pages"):
+        for _ in command.progress(range(1000, 1003), unit="pages", what="wide"):
             said.append(str(phases._stack[-1]))
         for _ in command.progress(iter("ab"), unit="pages"):
             said.append(str(phases._stack[-1]))
-    counts = ["0 of 3", "1 of 3", "2 of 3", "0", "1"]
+    counts = ["wide: 0 of 3", "wide: 1 of 3", "wide: 2 of 3", "0", "1"]
     assert said == [f"reading, {count} pages" for count in counts]
 
 

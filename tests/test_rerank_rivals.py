@@ -210,11 +210,11 @@ def test_bad_parameters_are_named_all_at_once() -> None:
         make_params("reranker", "prf", {"fb_bottom_docs": -1, "fb_beta": "x"})
     with pytest.raises(InputError, match="feedback rm3: is over impacts and words; among candidates expected average,"):
         PrfParams("rm3")
-    with pytest.raises(InputError, match="unknown parameters of average: fb_alpha; known: fb_docs"):
+    with pytest.raises(InputError, match="no setting fb_alpha"):
         make_params("reranker", "prf", {"feedback": "average", "fb_alpha": 0.5})
     with pytest.raises(InputError, match=r"feedback=rocchio:fb_docs=3: fb_docs twice; give it once"):
         make_params("reranker", "prf", {"feedback": {"rocchio": {"fb_docs": 3}}, "fb_docs": 4})
-    with pytest.raises(InputError, match="unknown parameters of zhong: k; known: k1, k2, lam, con"):
+    with pytest.raises(InputError, match="no setting k"):
         make_params("reranker", "zhong", {"k": 3})
     with pytest.raises(InputError, match="preset tas-b: presets are for jaccard-plain and rnn, not for zhong"):
         make_params("reranker", "zhong", {}, "tas-b")
@@ -246,8 +246,8 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
     assert "--k1 is a setting of" in capsys.readouterr().err
     for flags, message in (
         (["--rerank", "zong"], "--rerank zong: zong: no such reranker; did you mean zhong"),
-        (["--rerank", "rnn:prf_depth=2"], "unknown parameters of rnn: prf_depth; known: k, k_exp"),
-        (["--rerank", "prf:alpha=1"], "unknown parameters of rocchio: alpha; known: "),
+        (["--rerank", "rnn:prf_depth=2"], "no setting prf_depth"),
+        (["--rerank", "prf:alpha=1"], "no setting alpha"),
         (["--rerank", "zhong", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank zhong"),
         (["--rerank", "rnn:k=3", "--k", "2"], "--rerank rnn:k=3 and --k: k twice; give it once"),
         (["--rerank", "regularise:preset=tas-b"], "presets are for jaccard-plain and rnn, not for regularise"),

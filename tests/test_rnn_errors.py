@@ -103,7 +103,7 @@ def test_a_preset_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("kexp: 3\nfoo: 1\n", "{}: unknown key kexp, did you mean k_exp?; unknown key foo, known: "),
+        ("kexp: 3\nfoo: 1\n", "{}: no setting kexp, did you mean k_exp?; no setting foo, known: "),
         ("k: 0\nlam: 2\n", "{}: k=0: expected an integer >= 1; lam=2: expected a number in [0, 1]"),
         ("- 1\n", "{}: expected a mapping such as `k: 10`"),
         ("k: [1\n", "{}:2: not YAML"),

@@ -85,7 +85,7 @@ def test_unknown_presets_and_keys(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"preset glidr: not known.*did you mean glider\?"):
         Wing.named("glidr")
     (tmp_path / "bad.yaml").write_text("spam: 1\n")
-    with pytest.raises(InputError, match=r"bad.yaml: unknown key spam, did you mean span\?"):
+    with pytest.raises(InputError, match=r"bad.yaml: no setting spam, did you mean span\?"):
         Wing.from_yaml(tmp_path / "bad.yaml")
 
 

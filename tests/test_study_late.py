@@ -44,7 +44,7 @@ def pairs(*models: Path) -> str:
         (["a:labels=rum"], "labels=rum: rum: no such labeler; "),
         (["a:labels=cross-encoders"], "labels=cross-encoders: models missing"),
         (["a:prf=colbert"], "arms=a: prf: give start, the arm that is searched with"),
-        (["a", "b:start=a,prf=colbert:fb_doc=9"], "unknown parameters of colbert: fb_doc; known: fb_docs"),
+        (["a", "b:start=a,prf=colbert:fb_doc=9"], "no setting fb_doc"),
         (["b:start=a", "a"], "arms=b: a: comes after it; put it before"),
     ],
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, problems_of, refuse
 from rnnreranker.base.method import find, make_params, names, no_method
+from rnnreranker.base.settings import located
 from rnnreranker.base.written_form import Written
 
 Form = str | Mapping[str, Any] | Written
@@ -95,14 +96,9 @@ def choose_all(kind: str, forms: Iterable[Form], of: str) -> list[Chosen]:
     return chosen
 
 
-@contextlib.contextmanager
-def naming(of: str, form: Form) -> Iterator[None]:
+def naming(of: str, form: Form) -> AbstractContextManager[None]:
     """A block that reads a written form: its errors begin with the argument `of`; "" = unchanged."""
-    try:
-        yield
-    except InputError as error:
-        shown = f"{argument(of, str(form) if isinstance(form, Written) else form)}: " if of else ""
-        raise InputError(f"{shown}{error}") from None
+    return located(argument(of, form) if of else "")
 
 
 def needs_together(chosen: Iterable[Chosen]) -> frozenset[str]:

@@ -101,37 +101,26 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
 class _Done:
     """The number of finished items of a loop."""
 
+    what: str
     unit: str
     total: int | None
     count: int = 0
 
     def __str__(self) -> str:
-        return f"{self.count:,} {'' if self.total is None else f'of {self.total:,} '}{self.unit}"
+        what = f"{self.what}: " if self.what else ""
+        return f"{what}{self.count:,} {'' if self.total is None else f'of {self.total:,} '}{self.unit}"
 
 
 def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:
-    """The iterable, with a progress bar on stderr if that is a terminal; else the phase counts its items.
-
-    In Python it shows progress if the logger `rnnreranker` has level INFO.
-    """
-    if not in_command() and not LOGGER.isEnabledFor(logging.INFO):
+    """The iterable; in a command the phase shows `what` and the number of finished items."""
+    if not in_command():
         yield from iterable
         return
-    if not sys.stderr.isatty():
-        done = _Done(unit, len(iterable) if total is None and isinstance(iterable, Sized) else total)
-        phases.tell(done)
-        for item in iterable:
-            yield item
-            done.count += 1
-        return
-    from tqdm import tqdm
-
-    shown_as: dict[str, Any] = {"unit": f" {unit}", "desc": what or None, "leave": False}
-    if not os.get_terminal_size(sys.stderr.fileno()).columns:
-        shown_as |= {"ncols": 80, "nrows": 24}  # on a terminal that does not know its size tqdm shows nothing
-    bar = tqdm(iterable, total=total, disable=None, file=sys.stderr, **shown_as)
-    with phases.shown_by_itself(bar.refresh):
-        yield from bar
+    done = _Done(what, unit, len(iterable) if total is None and isinstance(iterable, Sized) else total)
+    phases.tell(done)
+    for item in iterable:
+        yield item
+        done.count += 1
 
 
 def cores() -> int:

@@ -166,4 +166,4 @@ def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
     if close:
         return f"did you mean {' or '.join(close)}?"
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return "known: " + ", ".join(names[:SHOWN]) + more
+    return "known: " + (", ".join(names[:SHOWN]) or "none") + more

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.settings import Params, expected, hints_of, plain, typed_name
+from rnnreranker.base.settings import Params, expected, hints_of, typed, typed_name
 from rnnreranker.base.written_form import PRESET, Written
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -103,13 +103,11 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     if preset is not None and getattr(method, "inner", None):
         values, preset = {**values, PRESET: preset}, None  # of the method inside
     values = with_inner(method, values)
-    if unknown := [str(key) for key in values if key not in hints]:
-        raise InputError(f"unknown parameters of {name}: {', '.join(unknown)}; known: {', '.join(hints) or 'none'}")
+    own = typed(values, hints)
     if preset is not None and not of.presets:
         raise InputError(f"preset {preset}: presets are for {_with_presets(kind)}, not for {name}")
-    typed = {key: plain(value, hints[key]) for key, value in values.items()}
     usual = defaults_of(method)
-    return dataclasses.replace(of.named(preset, usual) if preset is not None else usual, **typed)
+    return dataclasses.replace(of.named(preset, usual) if preset is not None else usual, **own)
 
 
 def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:

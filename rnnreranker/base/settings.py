@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -9,7 +10,7 @@ import numbers
 import operator
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
@@ -129,37 +130,19 @@ class Params:
         if not isinstance(values, Mapping):
             raise InputError(f"{brief(values)}: expected a mapping of settings to values")
         hints = {name: hint for name, hint in hints_of(cls).items() if name not in fixed}
-        before = f"{shown}: " if shown else ""
-        if unknown := [name for name in values if name not in hints]:
-            raise InputError(before + "; ".join(f"no setting {name}, {nearest(str(name), hints)}" for name in unknown))
-        try:
-            return cls(**{name: plain(value, hints[name]) for name, value in values.items()}, **fixed)
-        except InputError as error:
-            raise InputError(f"{before}{error}") from None
+        with located(shown):
+            return cls(**typed(values, hints), **fixed)
 
     @classmethod
     def from_yaml(cls, path: str | Path, base: Self | None = None) -> Self:
         """The settings of a YAML file, or of its section `cls.section`; the rest from `base`, or the defaults.
 
         Raises:
-            InputError: no such file, not YAML, unknown keys (with the nearest names), values out of range.
+            InputError: no such file, not YAML, unknown settings (with the nearest names), values out of range.
         """
         content, where = read_section(path, cls.section)
-        hints = hints_of(cls)
-        try:
-            content = dict(cls.of_section(content))
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
-        if unknown := [key for key in content if key not in hints]:
-            raise InputError(
-                f"{where}: " + "; ".join(f"unknown key {key}, {nearest(str(key), hints)}" for key in unknown)
-            )
-        try:
-            return dataclasses.replace(
-                base or cls(), **{key: plain(value, hints[key]) for key, value in content.items()}
-            )
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+        with located(where):
+            return dataclasses.replace(base or cls(), **typed(cls.of_section(content), hints_of(cls)))
 
     @classmethod
     def of_section(cls, content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -289,6 +272,22 @@ def plain(value: Any, hint: Any) -> Any:
     if kind is bool and isinstance(value, Typed):
         return YES_OR_NO.get(value, str(value))
     return str(value)
+
+
+def typed(values: Mapping[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by name, converted to the types of their settings; InputError: unknown names, with the nearest ones."""
+    if unknown := [name for name in values if name not in hints]:
+        raise InputError("; ".join(f"no setting {name}, {nearest(str(name), hints)}" for name in unknown))
+    return {name: plain(value, hints[name]) for name, value in values.items()}
+
+
+@contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """A block whose errors begin with their location; "" = unchanged."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}" if where else str(error)) from None
 
 
 def typed_name(field: dataclasses.Field[Any]) -> str:

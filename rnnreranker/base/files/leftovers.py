@@ -1,96 +1,52 @@
 """Temporary files and folders of killed processes: the next write to the same path removes them.
 
-A process locks its temporary files, so an unlocked one is free to remove. Systems without such locks keep them.
+A temporary name has the machine, the process and the thread that write it. It is free to remove if its process has
+ended; names of other machines stay.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
-def temporary_name(path: Path) -> Path:
-    """The name of a file or folder while this thread writes it."""
-    return path.with_name(f".{path.name}.{threading.get_native_id()}.tmp")
-
-
 @contextlib.contextmanager
 def temporary(path: Path, make: Callable[[Path], object]) -> Iterator[Path]:
-    """A temporary file or folder for `path`, made by `make`, locked in the block and removed at its end.
+    """A temporary file or folder for `path`, made by `make` and removed at the end of the block.
 
     Raises:
         OSError: of `make`.
     """
-    name = temporary_name(path)
-    _remove_left(path)
-    held: list[int] = []
+    own = f".{path.name}.{platform.node()}."
+    name = path.with_name(f"{own}{os.getpid()}.{threading.get_native_id()}.tmp")
+    with contextlib.suppress(OSError):
+        for left in os.listdir(path.parent):
+            if left.startswith(own) and left.endswith(".tmp") and _has_ended(left.removeprefix(own).split(".")[0]):
+                _remove(path.with_name(left))
+    _remove(name)  # of an earlier process with our numbers
     try:
-        while not held:
-            make(name)
-            held += _held(name)
+        make(name)
         yield name
     finally:
         _remove(name)
-        for file in held:
-            if file >= 0:
-                os.close(file)
 
 
-def _held(name: Path) -> list[int]:
-    """A locked descriptor of `name`, -1 without locks; empty if another process removed it."""
-    try:
-        import fcntl
-    except ImportError:
-        return [-1]
-    try:
-        file = os.open(name, os.O_RDONLY)
-    except FileNotFoundError:
-        return []
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if os.path.samestat(os.fstat(file), os.stat(name)):
-            return [file]
-    except FileNotFoundError:
-        pass
-    except OSError:  # a file system without locks
-        return [file]
-    os.close(file)
-    return []
-
-
-def _remove_left(path: Path) -> None:
-    try:
-        names = os.listdir(path.parent)
-    except OSError:
-        return
-    for name in names:
-        if name.startswith(f".{path.name}.") and name.endswith(".tmp") and name[len(path.name) + 2 : -4].isdecimal():
-            left = path.with_name(name)
-            if _is_free(left):
-                _remove(left)
-
-
-def _is_free(left: Path) -> bool:
-    """Whether no process writes a temporary file; without locks, whether it has this thread's name."""
-    try:
-        import fcntl
-
-        file = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
-    except (ImportError, OSError):
+def _has_ended(process: str) -> bool:
+    """Whether no process of this number runs; False where systems do not say."""
+    if os.name != "posix" or not process.isdecimal():
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
         return False
-    except OSError:
-        return left.name.endswith(f".{threading.get_native_id()}.tmp")
-    finally:
-        os.close(file)
-    return True
+    return False
 
 
 def _remove(path: Path) -> None:

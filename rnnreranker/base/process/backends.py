@@ -67,15 +67,16 @@ def do_parts(
         return
     every = itertools.chain(first, waiting)
     with contextlib.ExitStack() as stack:
-        if backend == "dask":
-            done = stack.enter_context(_dask(do, every, workers, address))
-        elif backend == "ray":
+        if backend == "ray":
             done = stack.enter_context(_ray(do, every, workers, address, gpus))
         else:
             import joblib
 
-            name = "threading" if backend == "threads" else backend
-            stack.enter_context(joblib.parallel_config(backend=name, n_jobs=workers))
+            name, options = ("threading" if backend == "threads" else backend), dict[str, Any]()
+            if backend == "dask":
+                options = {"client": stack.enter_context(_dask(workers, address)), "retries": RETRIES}
+                workers = sum(options["client"].nthreads().values())
+            stack.enter_context(joblib.parallel_config(backend=name, n_jobs=workers, **options))
             calls = (
                 joblib.delayed(do)(*part) if name == "threading" else joblib.delayed(_called)(do, part)
                 for part in every
@@ -85,10 +86,8 @@ def do_parts(
             pass
 
 
-@contextlib.contextmanager
-def _dask(
-    do: Callable[..., Any], parts: Iterator[tuple[Any, ...]], workers: int, address: str | None
-) -> Iterator[Iterator[None]]:
+def _dask(workers: int, address: str | None) -> Any:
+    """A client of Dask, to be closed by `with`."""
     import distributed
 
     try:
@@ -99,27 +98,10 @@ def _dask(
         )
     except (OSError, ValueError) as error:
         raise _no_cluster("Dask scheduler", address, error) from None
-    with client:
-        if address:
-            workers = sum(client.nthreads().values())
-            if not workers:
-                raise UnavailableError(f"{argument('address', address)}: this Dask cluster has no worker; start some")
-
-        def done() -> Iterator[None]:
-            def submitted(count: int) -> list[Any]:
-                return [
-                    client.submit(_called, do, part, pure=False, retries=RETRIES)
-                    for part in itertools.islice(parts, count)
-                ]
-
-            results = distributed.as_completed(submitted(AHEAD * workers))
-            for future in results:
-                future.result()
-                for one in submitted(1):
-                    results.add(one)
-                yield
-
-        yield done()
+    if not client.nthreads():
+        client.close()
+        raise UnavailableError(f"{argument('address', address)}: this Dask cluster has no worker; start some")
+    return client
 
 
 @contextlib.contextmanager

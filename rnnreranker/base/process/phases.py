@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -34,7 +34,6 @@ spent: dict[str, float] = {}  # account to seconds, without those of phases insi
 _stack: list[_Phase] = []  # those that the main thread is in
 _since = 0.0  # when the innermost last began or went on
 _drawn = False
-_bar: Callable[[], object] | None = None  # draws the progress bar that has the line
 _terminal: IO[str] | None = None  # a stream of this module's own: that of the process may be turned elsewhere
 _lock = threading.RLock()
 _commands = 0  # that have begun in this process: the lines are those of the last one
@@ -54,18 +53,6 @@ def phase(name: str, account: str = "") -> Iterator[None]:
         yield
     finally:
         _change(_stack[:-1])
-
-
-@contextlib.contextmanager
-def shown_by_itself(draw: Callable[[], object]) -> Iterator[None]:
-    """A block in which a progress bar owns the line; `draw` redraws it."""
-    global _bar
-    before, _bar = _bar, draw
-    clear()
-    try:
-        yield
-    finally:
-        _bar = before
 
 
 def tell(detail: object) -> None:
@@ -121,7 +108,7 @@ def _change(stack: list[_Phase]) -> None:
 def _show() -> None:
     global _drawn
     with _lock:
-        if _stack and not _bar and _terminal:
+        if _stack and _terminal:
             at = _stack[-1]
             _terminal.write(f"\r\x1b[K{at} … {time.perf_counter() - at.begun:.0f} s")
             _terminal.flush()
@@ -132,10 +119,7 @@ def _tick(command: int) -> None:
     time.sleep(FIRST)
     while command == _commands:
         with contextlib.suppress(ValueError, OSError):  # the stream is closed
-            if _bar:
-                _bar()
-            else:
-                _show()
+            _show()
         time.sleep(EVERY)
 
 
