@@ -24,7 +24,7 @@ from tiny_encoder import (
 
 from rnnreranker import build_index, train_model
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.locks import sole
+from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.params import ScorerParams
 from rnnreranker.labels.methods.base import make_labeler
@@ -118,16 +118,16 @@ def test_models_of_texts_end_in_the_bytes_of_no_kill(
 
 def test_one_training_at_a_time_for_an_output(tmp_path: Path) -> None:
     with (
-        sole(tmp_path / "model", "training to it"),
+        alone(tmp_path / "model", doing="training to it"),
         pytest.raises(InputError, match=r"model: another process is training to it; wait for it, or give another"),
-        sole(tmp_path / "model", "training to it"),
+        alone(tmp_path / "model", doing="training to it"),
     ):
         pass
     assert list(tmp_path.iterdir()) == []
-    killed = "import os; from pathlib import Path; from rnnreranker.base.locks import sole\n"
-    killed += "with sole(Path('model'), 'training to it'): os._exit(9)"
+    killed = "import os; from pathlib import Path; from rnnreranker.base.locks import alone\n"
+    killed += "with alone(Path('model'), doing='training to it'): os._exit(9)"
     assert subprocess.run([sys.executable, "-c", killed], cwd=tmp_path).returncode == 9
     assert [path.name for path in tmp_path.iterdir()] == [".model.lock"]  # the file and no lock
-    with sole(tmp_path / "model", "training to it"):
+    with alone(tmp_path / "model", doing="training to it"):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -235,9 +235,7 @@ def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> N
         else:
             number = next((NUMBERS[one] for one in kinds if one in NUMBERS), float if "[float]" in declared else str)
             metavar = metavars.get(name) or about.get("metavar")
-            counted_from = about.get("limits", {}).get("at_least") if number is int else None
-            read = positive if counted_from == 1 else READERS.get(number, str)
-            options |= {"type": read, "choices": words or None, "required": required}
+            options |= {"type": READERS.get(number, str), "choices": words or None, "required": required}
             options["metavar"] = metavar or ("N" if number is int else typed_name(field).upper())
             if about.get("many"):
                 options |= {"action": "append", "default": [] if field.default == () else None}
@@ -279,13 +277,6 @@ def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
     if word not in known:
         raise InputError(f"{word}: expected a flag, or {' or '.join(known)} first; {nearest(word, known)}")
     return word
-
-
-def positive(text: str) -> int:
-    """The value of a flag that takes an integer from 1."""
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
-    return int(text)
 
 
 def add_dataclass_flags(

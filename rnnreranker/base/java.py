@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
-from rnnreranker.base.process import machine, quiet
+from rnnreranker.base.process import quiet
 from rnnreranker.base.process.phases import phase
 
 OLDEST = 21
-BESIDE_HEAP = 3 << 29  # bytes of address space: classes, threads, and the libraries that are loaded already
 OPENAI_NEEDS_KEY = (2, 34)  # from this version the client that Pyserini 1.x makes at import needs a key
 
 _forked = False  # whether Java had started when this process was forked
@@ -74,8 +73,7 @@ def start_java() -> None:
 
     Raises:
         MissingDependencyError: Pyserini is not installed.
-        UnavailableError: no Java 21 or newer, a version of openai that breaks Pyserini, too little memory; as
-            `check_fork`.
+        UnavailableError: no Java 21 or newer, a version of openai that breaks Pyserini; as `check_fork`.
     """
     check_fork()
     _start()
@@ -84,8 +82,6 @@ def start_java() -> None:
 @functools.cache
 @phase("starting Java")
 def _start() -> None:
-    if said := machine.too_little(_address_space(), "Java needs, beside the libraries,"):
-        raise UnavailableError(f"{said}; or search without BM25 (--retriever dense)")
     _check_openai()
     jar = _anserini_jar()
     import jnius_config
@@ -216,12 +212,6 @@ def prebuilt_index_names() -> list[str]:
                 keys = (key.value for key in statement.value.keys if isinstance(key, ast.Constant))
                 names.update(key for key in keys if isinstance(key, str))
     return sorted(names)
-
-
-def _address_space() -> int:
-    """The address space of Java in bytes; its heap is a quarter of the memory."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
-    return physical // 4 + BESIDE_HEAP
 
 
 def _options(version: int) -> list[str]:

@@ -34,7 +34,13 @@ if TYPE_CHECKING:
     from rnnreranker.search.queries import QueryEncoding
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
-MODELS = {"splade": "impact", "colbert": "late", "faiss": "dense", "lucene": "bm25"}  # model or library → retriever
+MODELS = {
+    "splade": "impact",
+    "colbert": "late",
+    "faiss": "dense",
+    "lucene": "bm25",
+    "auto": "bm25+dense",
+}  # → retriever
 AUTO = "auto"  # words and vectors of the index, see `choose_parts`
 KINDS = (("bm25", "bm25s", "impact"), ("dense", "late"))  # of `auto`: of each kind the first that can be searched
 SAME = {"bm25s": "bm25"}  # retrievers of the same words: the absence of the first needs no line
@@ -172,7 +178,7 @@ def _retrievers(retrieve: Form | Sequence[Form]) -> list[Chosen]:
     known = [*names("retriever"), "hybrid"]
     for one in forms:
         if one.name not in known:
-            hint = f"did you mean {MODELS[one.name]}?" if one.name in MODELS else nearest(one.name, known)
+            hint = f"did you mean {MODELS[one.name]}?" if one.name in MODELS else nearest(one.name, [*known, AUTO])
             raise InputError(f"{shown}: {one.name}: no such retriever; {hint}")
     if len({one.name for one in forms}) < len(forms):
         raise InputError(f"{shown}: expected different retrievers")

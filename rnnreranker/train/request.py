@@ -17,7 +17,7 @@ from rnnreranker.base.command import counted, notice, say
 from rnnreranker.base.device import AUTO, trained_on
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.locks import sole
+from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs, fields_of, find, methods, names
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Request, asked
@@ -369,7 +369,7 @@ def train_model(
 def train(request: TrainRequest) -> Trained:
     check(request)
     model, params, _ = request.training
-    with phase("training"), sole(Path(request.output), "training to it"):
+    with phase("training"), alone(Path(request.output), doing="training to it"):
         trained = model.train(request, params, trained_on(request.device))
     as_it_was = "" if trained.best_step else f"no step was better than the start, so {request.output} is the start"
     notice_doubts(trained.record.get("validation_queries"), as_it_was)

@@ -11,7 +11,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
 
 _BLANKS = " \t\n\r"
-LONGEST = 300  # digits of an integer: the largest float64 has 309
 
 
 def read_json(path: str | os.PathLike[str], what: str = "file", repair: str = "get or write it again") -> Any:
@@ -114,10 +113,4 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _integer(text: str) -> int:
-    if len(text) > LONGEST:
-        raise ValueError(f"an integer of {len(text)} digits; expected at most {LONGEST}")
-    return int(text)
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=_integer)
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
