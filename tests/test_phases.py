@@ -126,3 +126,13 @@ def test_a_command_says_at_once_what_it_is_at(line: str, tmp_path: Path) -> None
     assert times[0] < 0.5 * busy
     assert max(after - before for before, after in itertools.pairwise(times)) < 1.5 * busy
     assert not re.search(r"\d s$", text.split("\r")[-1]), "the line is taken away at the end"
+
+
+@pytest.mark.parametrize("limit", [100_000, 600_000, 2_000_000])  # below the first OpenBLAS ends the process by itself
+def test_too_small_a_limit_of_memory_is_said_at_once(limit: int) -> None:
+    argv = ["sh", "-c", f'ulimit -v {limit}; exec "$0" -m rnnreranker.search --index x --query x', sys.executable]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: address space limited to {limit} KiB: the libraries need 2097152 KiB")
+    assert done.stderr.count("\n") == 1

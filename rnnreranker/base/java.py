@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
-from rnnreranker.base.process import quiet
+from rnnreranker.base.process import machine, quiet
 from rnnreranker.base.process.phases import phase
 
 OLDEST = 21
+BESIDE_HEAP = 3 << 29  # bytes of address space: classes, threads, and the libraries that are loaded already
 OPENAI_NEEDS_KEY = (2, 34)  # from this version the client that Pyserini 1.x makes at import needs a key
 
 _forked = False  # whether Java had started when this process was forked
@@ -82,6 +83,8 @@ def start_java() -> None:
 @functools.cache
 @phase("starting Java")
 def _start() -> None:
+    if said := machine.too_little(_address_space(), "Java needs, beside the libraries,"):
+        raise UnavailableError(f"{said}; or search without BM25 (--retriever dense)")
     _check_openai()
     jar = _anserini_jar()
     import jnius_config
@@ -212,6 +215,11 @@ def prebuilt_index_names() -> list[str]:
                 keys = (key.value for key in statement.value.keys if isinstance(key, ast.Constant))
                 names.update(key for key in keys if isinstance(key, str))
     return sorted(names)
+
+
+def _address_space() -> int:
+    """The address space of Java in bytes; its heap is a quarter of the memory."""
+    return int(machine.memory_gb() * 1e9) // 4 + BESIDE_HEAP
 
 
 def _options(version: int) -> list[str]:

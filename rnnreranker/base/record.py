@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 import shlex
 import subprocess
@@ -223,14 +222,6 @@ def add_records(path: str | Path, new: Sequence[Record]) -> None:
     replaced = {key(record) for record in new}
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_records(path, [*(record for record in read_records(path) if key(record) not in replaced), *new])
-
-
-def memory_gb() -> float:
-    """The memory of this machine in GB; 0 if unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (AttributeError, ValueError, OSError):
-        return 0.0
 
 
 def machine() -> str:

@@ -20,7 +20,8 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import first_line, write_atomically
 from rnnreranker.base.files.atomic import STDOUT
 from rnnreranker.base.files.reading import is_elsewhere, local_name
-from rnnreranker.base.record import commit, memory_gb, versions
+from rnnreranker.base.process.machine import memory_gb
+from rnnreranker.base.record import commit, versions
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.irds import ir_datasets_id
 from rnnreranker.parts.base import parts_of

@@ -21,7 +21,8 @@ from rnnreranker.base import command
 from rnnreranker.base.command import say
 from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.base.method import PACKAGE
-from rnnreranker.base.record import Record, memory_gb, read_records
+from rnnreranker.base.process.machine import memory_gb
+from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.plans.inputs import REMOVED, Keys, forget, read_stamp, stale_steps, was_taken, write_stamp
 from rnnreranker.regress.plans.measure import Key, measure
 from rnnreranker.regress.plans.obstacles import obstacles
