@@ -30,17 +30,15 @@ WRITTEN, READ, FORMS = (frozenset(names.split()) for names in _ARGUMENTS)
 def check_apart(
     values: Mapping[str, Any], flags: Collection[str] = (), *, replaces: str | os.PathLike[str] | None = None
 ) -> None:
-    """Refuse outputs that would replace an input or another output; compares resolved paths, links and hard links.
+    """Refuse outputs that would replace an input or another output, also through links.
 
     Args:
         values: arguments by name: paths, lists of paths, written forms; others are ignored.
         flags: of a command, for messages; writers then refuse its inputs until the next command.
-        replaces: a folder that is written as a whole, so that no input may be in it.
+        replaces: a folder that is written as a whole.
 
     Raises:
-        InputError: an output that is an input, is inside an input folder, contains an input and is replaced, or is
-            another
-            output.
+        InputError: an output that is an input or another output, is inside an input folder, or replaces an input.
     """
 
     def shown(name: str) -> str:

@@ -25,7 +25,7 @@ class Chosen:
     """A method with checked settings.
 
     Attributes:
-        kind: of `rnnreranker.base.method.KINDS`; name: of the method; params: its settings.
+        kind: of `rnnreranker.base.method.KINDS`.
         source: "vectors", "neighbours" or "tokens", of a method that `takes_source`.
         queries: "encoded", "run", "none", or None = by the source.
     """
@@ -48,7 +48,7 @@ class Chosen:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The inputs that it reads with these settings; from a graph without `queries`, the fewest possible."""
+        """The inputs that it reads; from a graph without `queries`, the fewest possible."""
         if not self.takes_source:
             by_params = getattr(self.method, "needs_with", None)
             return frozenset(by_params(self.params) if by_params else self.method.needs)
@@ -62,12 +62,7 @@ class Chosen:
 
 
 def choose(kind: str, form: Form, of: str = "") -> Chosen:
-    """The method of a written form.
-
-    Args:
-        kind: of method.
-        form: `name:key=value,…`, `{name: {key: value}}`, or a `Written`.
-        of: the argument that it was given with, for messages; "" = none.
+    """The method of a written form `name:key=value,…` or `{name: {key: value}}`; of: its argument, for messages.
 
     Raises:
         InputError: unknown method or settings, values out of range.

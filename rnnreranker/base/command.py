@@ -48,8 +48,9 @@ TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show wher
 def run(main: Callable[[Sequence[str]], int]) -> int:
     """Call a command's `main` with the process's arguments; an error is one line and an exit code.
 
-    Ctrl-C and SIGTERM raise KeyboardInterrupt: `finally` removes half-written files; the exit code is 130 or 143. With
-    RNNRERANKER_TRACEBACK in the environment, an unforeseen error shows its traceback.
+    Ctrl-C and SIGTERM raise KeyboardInterrupt; the exit code is 130 or 143. With RNNRERANKER_TRACEBACK in the
+    environment,
+    an unforeseen error shows its traceback.
     """
     quiet_others()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -140,11 +141,7 @@ def say(message: str) -> None:
 
 
 def notice(message: str) -> None:
-    """Report data that look wrong, in one line.
-
-    A command prints `warning: MESSAGE` on stderr. In Python, `warnings` raises `DataWarning` once for a message and
-    caller.
-    """
+    """Report data that look wrong: a command prints `warning: MESSAGE` on stderr, Python calls raise `DataWarning`."""
     if in_command():
         say(f"warning: {message}")
     else:
@@ -168,7 +165,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's; names the nearest flags for an unknown one, and refuses an output that is an input."""
+        """As argparse's; refuses an output that is an input."""
         parsed, unknown = self.parse_known_args(args, namespace)
         known = flags_of_parser(self)
         if unknown:
@@ -210,12 +207,10 @@ def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
 
 
 def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> None:
-    """Add the flags of fields of a request: name, type, words, default and help are those of the field.
-
-    A field with the default True has the flag `--no-NAME`; a sequence takes one value or more.
+    """Add the flags of fields of a request. A field with the default True has the flag `--no-NAME`.
 
     Args:
-        group: of a parser; kind: the request; names: of the fields, in the order of the help.
+        names: of the fields, in the order of the help.
         metavars: name → value in the help, for fields without one; "" hides the flag.
     """
     fields = {field.name: field for field in dataclasses.fields(kind)}
@@ -263,14 +258,7 @@ def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> ar
 
 
 def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
-    """The first word of a command if it is one of `known`; "" for a flag.
-
-    Raises:
-        InputError: another word, with the nearest of these.
-
-    >>> first_word(["scores", "one.parquet"], ["scores", "words"]), first_word(["--run", "x"], ["scores"])
-    ('scores', '')
-    """
+    """The first word of a command if it is one of `known`, "" for a flag; InputError: another word."""
     word = next(iter(argv), "-")
     if word.startswith("-"):
         return ""
@@ -286,9 +274,7 @@ def add_dataclass_flags(
     base: Params | None = None,
     shown: Collection[str] | None = None,
 ) -> None:
-    """Add a flag for each field of a settings class.
-
-    Each flag defaults to None: `given(args, settings)` returns the typed ones. A bool has `--name` and `--no-name`.
+    """Add a flag for each field of a settings class, with the default None; `given` returns the typed ones.
 
     Args:
         skip: fields without a flag; shown: fields in the help, None = all.
@@ -322,7 +308,7 @@ def add_flag(
 
 
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
-    """The fields of `settings` that were typed on the command line; 'none' is None if the field allows it."""
+    """The fields of `settings` that were typed; 'none' is None if the field allows it."""
     hints = hints_of(settings)
     values: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
@@ -334,10 +320,10 @@ def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
 
 
 def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = None, base: P | None = None) -> P:
-    """The settings of a command: typed values, then a preset or preset file, then `base` (None = the defaults).
+    """The settings of a command: typed values, then a preset, then `base` (None = the defaults).
 
     Raises:
-        InputError: no such preset or file, values out of range, by the names of their flags.
+        InputError: no such preset or file, values out of range, by their flags.
     """
     base = settings.named(preset, base) if preset else base or settings()
     typed = given(args, settings)
@@ -350,9 +336,9 @@ def naming_flags(typed: Collection[str]) -> Iterator[None]:
     """A block whose errors name flags in place of the settings fields in `typed`.
 
     >>> with naming_flags(["k_exp"]):
-    ...     raise InputError("k_exp=0: expected an integer >= 1; lam=2: expected a number in [0, 1]")
+    ...     raise InputError("k_exp=0: expected an integer >= 1")
     Traceback (most recent call last):
-    rnnreranker.base.errors.InputError: --k-exp 0: expected an integer >= 1; lam=2: expected a number in [0, 1]
+    rnnreranker.base.errors.InputError: --k-exp 0: expected an integer >= 1
     """
 
     def named(match: re.Match[str]) -> str:

@@ -55,7 +55,7 @@ def devices_of(device: str | Devices | None, compute_dtype: str = EXACT) -> Devi
     """The devices of an argument; None = the processor in float32.
 
     Args:
-        device: one of `KNOWN`, or `Devices`; None = the processor; `auto` is torch's GPU, else None.
+        device: one of `KNOWN`, or `Devices`; `auto` is torch's GPU, else None.
         compute_dtype: one of `DTYPES`.
 
     Raises:
@@ -90,26 +90,18 @@ class ComputesOnDevices:
 
     @cached_property
     def devices(self) -> Devices | None:
-        """The devices of models; None = the processor.
-
-        Raises:
-            InputError, MissingDependencyError: as `devices_of`.
-        """
+        """The devices of models, None = the processor; errors as `devices_of`."""
         return devices_of(self.device, self.compute_dtype)
 
 
 def one_device(device: str) -> str:
-    """The first of the devices of an argument; `auto` may be the processor.
-
-    Raises:
-        InputError, MissingDependencyError: as `devices_of`.
-    """
+    """The first of the devices of an argument, perhaps "cpu"; errors as `devices_of`."""
     devices = devices_of(device)
     return "cpu" if devices is None else devices.names[0]
 
 
 def trained_on(device: str) -> str:
-    """The device of a training, "cpu" or "cuda"; `auto` is torch's GPU of CUDA if there is one.
+    """The device of a training, "cpu" or "cuda"; `auto` is a GPU of CUDA if there is one.
 
     Raises:
         InputError: another device; as `devices_of`.

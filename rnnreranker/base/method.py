@@ -20,10 +20,10 @@ GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels")  # to method
 
 
 class Kind(NamedTuple):
-    """The folder or file of the methods of a kind, and their group of entry points.
+    """The place of the methods of a kind, and their group of entry points.
 
     folder: a name in .py is a file of several kinds, whose classes have a `kind` too.
-    each: the file of a method in its own folder, for kinds whose methods have folders.
+    each: the file of a method in its own folder.
     """
 
     folder: str
@@ -111,8 +111,7 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
 
 
 def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a method with another one inside, as `prf` with a feedback: settings that it lacks go to the inner
-    method.
+    """Settings of a method with another one inside, as `prf` with a feedback: its unknown settings go to the inner one.
 
     Its `inner` is (setting with the inner method's written form, kind of the inner method).
 
@@ -225,9 +224,6 @@ class Inputs:
     >>> inputs = Inputs(topics={"q1": "wing"}, texts=lambda: {"d1": "a wing"})
     >>> inputs.texts
     {'d1': 'a wing'}
-    >>> inputs.query_vectors
-    Traceback (most recent call last):
-    rnnreranker.base.errors.InputError: query vectors are needed and were not given
     """
 
     def __init__(self, **sources: Any) -> None:
@@ -260,7 +256,7 @@ USUAL = {"reranker": "rnn", "labeler": "evidence", "trained-model": "query"}  # 
 
 
 def setting_of(unknown: str, flags: Collection[str]) -> str:
-    """The place of an unknown flag that is a setting of a method, in a command with these flags; "" for other flags.
+    """The method of an unknown flag, in a command with these flags; "" if there is none.
 
     >>> setting_of("--k1", ["--retriever"])
     '--k1 is a setting of bm25: --retriever bm25:k1=VALUE'
@@ -275,7 +271,7 @@ def setting_of(unknown: str, flags: Collection[str]) -> str:
 
 
 def listed() -> Iterator[str]:
-    """A line for each kind of method, and for each of its methods: the name and the first line of its docstring."""
+    """A line for each kind of method, and for each method: name and first line of its docstring."""
     for kind in KINDS:
         yield f"{kind}:"
         for name in names(kind):

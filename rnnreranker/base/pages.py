@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def render(where: str | Path, name: str, **values: Any) -> str:
-    """The filled template `name` of a folder of the package, as `regress`, or of a path; all its values must be given.
+    """The filled template `name` of a folder of the package, as `regress`, or of a path, with all its values.
 
-    A template may include those of the package's base folder, as `base.css`.
+    A template may include those of the base folder, as `base.css`.
     """
     environment = _environment(where) if isinstance(where, Path) else _of_package(where)
     return environment.get_template(name).render(values)

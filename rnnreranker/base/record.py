@@ -43,15 +43,13 @@ class Record:
     """One result; unknown fields are empty.
 
     Attributes:
-        kind: one of `KINDS`; it determines the form of `outcome`.
+        kind: one of `KINDS`, which determines the form of `outcome`.
         spec: the name of its spec; name: of a condition, a study, a benchmark.
         outcome: the numbers, plain values of JSON.
         inputs: name or role of an input → a fingerprint or sha256.
-        commands: `{"command": line to paste, "seconds": number}` of every step, in their order; empty for a run, whose
-            steps are the plan of its spec.
-        commit: of the code, with `+` for uncommitted changes; date: UTC, ISO 8601, to the second.
-        machine: system, architecture, cores, Python; versions: package → version.
-        seconds: of the whole; 0 if unknown.
+        commands: `{"command": line to paste, "seconds": number}` of every step; empty for a run, which has a plan.
+        commit: of the code, with `+` for uncommitted changes; date: UTC, ISO 8601.
+        machine: system, architecture, cores, Python; versions: package → version; seconds: of the whole.
     """
 
     kind: str
@@ -132,12 +130,9 @@ def of_command(
     inputs: Mapping[str, str] | None = None,
     without: Sequence[str] = ("--output",),
 ) -> Record:
-    """The record of a command's measurement; its spec is empty.
+    """The record of a command's measurement, without a spec.
 
-    Args:
-        kind, name, outcome, inputs: see `Record`.
-        module: of the command, and `argv` its arguments; `without` as in `typed`.
-        begun: `time.perf_counter()` at its start.
+    kind, name, outcome, inputs: see `Record`; module, argv: of the command; begun: `time.perf_counter()` at its start.
     """
     seconds = round(time.perf_counter() - begun, 2)
     made = [{"command": typed(module, argv, without), "seconds": seconds}]
@@ -145,11 +140,7 @@ def of_command(
 
 
 def read_records(path: str | Path) -> list[Record]:
-    """The records of a file, in their order; empty if there is no file.
-
-    Raises:
-        InputError: not a file of `write_records`.
-    """
+    """The records of a file, in their order, empty without a file; InputError: not a file of `write_records`."""
     path = Path(path)
     if not path.is_file():
         return []
@@ -175,12 +166,9 @@ def read_records(path: str | Path) -> list[Record]:
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
-    """Write records atomically as JSON, one a line.
+    """Write records atomically as JSON, one a line; InputError: the file cannot be written.
 
     Leaves out empty fields; floats keep `DIGITS` significant digits; each value of the fields in `SHARED` occurs once.
-
-    Raises:
-        InputError: the file cannot be written.
     """
     lines: list[str] = []
     shared: dict[str, list[Any]] = {name: [] for name in SHARED}
@@ -210,11 +198,7 @@ def rounded(value: Any) -> Any:
 
 
 def add_records(path: str | Path, new: Sequence[Record]) -> None:
-    """Add records to a file; each replaces one of the same kind, spec, name and inputs.
-
-    Raises:
-        InputError: as `read_records` and `write_records`.
-    """
+    """Add records to a file; each replaces one of the same kind, spec, name and inputs."""
 
     def key(record: Record) -> tuple[Any, ...]:
         return record.kind, record.spec, record.name, tuple(sorted(record.inputs.items()))

@@ -29,8 +29,6 @@ def asked(kind: type[T], given: Mapping[str, Any]) -> T:
 class Request:
     """The arguments of a command or a library function; a subclass is a frozen dataclass.
 
-    Checks each argument by its type and limits, and converts numbers to plain Python numbers.
-
     Raises:
         InputError: arguments of other types, or out of range, in one message.
     """
@@ -50,7 +48,7 @@ class Request:
             raise InputError("; ".join(problems))
 
     def shown(self, name: str) -> str:
-        """An argument's path or name, for messages; the argument's own name if it is an object."""
+        """An argument's path or name, for messages; of an object the argument's name."""
         value = getattr(self, name)
         return str(value) if isinstance(value, str | Path) else argument(name)
 
@@ -77,11 +75,7 @@ ALIASES = {"Form": "str | Mapping | Written", "Qrels": "str | Path | Mapping | S
 
 @functools.cache
 def kinds_of(annotation: str) -> tuple[str, ...]:
-    """The names of the types of an annotation, without modules and parameters.
-
-    >>> kinds_of("str | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None")
-    ('str', 'Mapping', 'DataFrame', 'None')
-    """
+    """The names of the types of an annotation, without modules and parameters."""
     while (shorter := re.sub(r"\[[^][]*\]", "", annotation)) != annotation:
         annotation = shorter
     names = [name.strip().rpartition(".")[2] for name in annotation.split("|")]
@@ -122,11 +116,7 @@ class ShareRequest(Request):
 
 
 def share_of(shard_id: int | None, shard_num: int | None) -> Share | None:
-    """The share (number, count) of two arguments; None = the whole.
-
-    Raises:
-        InputError: one without the other, a number outside of 0 to N - 1.
-    """
+    """The share (number, count), None = the whole; InputError: one without the other, a number outside of 0 to N - 1."""
     if shard_id is None and shard_num is None:
         return None
     if shard_id is None or shard_num is None:

@@ -36,16 +36,16 @@ def setting(
     """A field of `Params` or of a request.
 
     Args:
-        default: also the value of a preset that leaves the field out.
-        meaning: the help text of the flag, one line.
+        default: its value, also in presets that leave it out.
+        meaning: its help text, one line.
         at_least, at_most, above: limits of a number; floats are always finite.
-        one_of: returns the words that a text may be, computed when the program runs, such as names of methods.
+        one_of: returns the words that a text may be.
         tunable: whether a search over parameters may vary it.
-        flag: its name on the command line, if it differs from the field's.
+        flag: its name on the command line, if it differs.
         before: the inherited setting that it is listed before, see `in_order`.
-        metavar: the value in the help; "" = the flag's name in capitals, N for an integer.
+        metavar: the value in the help; "" = the flag's name, N for an integer.
         method: a kind of method, whose names begin the help text.
-        many: whether the flag may be given several times.
+        many: whether the flag may be repeated.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
     metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag}
@@ -54,17 +54,19 @@ def setting(
 
 
 def context_setting(default: int = 60) -> Any:
-    """The field `context`: the number N of candidates, with one default for all methods that are compared with rNN."""
+    """The field `context`: the number N of candidates, with one default for all methods."""
     return setting(default, "N: candidates of a query that take part; others stay below", at_least=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Params:
-    """Base of all settings: checks each field by its type and limits, and converts numbers to plain Python numbers.
+    """Base of all settings: checks each field by its type and limits; numbers become plain Python numbers.
 
-    Fields are int, float, bool, str, a Literal of words, or one of these or None. Subclasses may set `presets` (named
-    instances), `ours` (those of them that are not published) and `section` (their key in a preset file). A plain value
-    for an inherited field changes its default; limits and help stay.
+    Fields are int, float, bool, str, a Literal, or one of these or None. A plain value for an inherited field changes
+    its
+    default. Subclasses may set `presets` (named instances), `ours` (those that are not published) and `section` (the
+    key
+    in a preset file).
 
     Raises:
         InputError: all values out of range, in one message.
@@ -92,11 +94,7 @@ class Params:
 
     @classmethod
     def preset(cls, name: str) -> Self:
-        """The settings of a preset.
-
-        Raises:
-            InputError: unknown preset (with the nearest names), or settings without presets.
-        """
+        """The settings of a preset; InputError: unknown (with the nearest names)."""
         if not cls.presets:
             raise InputError(f"preset {name}: there are no presets of {cls.__name__}; give a YAML file")
         if not isinstance(name, str) or name not in cls.presets:
@@ -109,20 +107,12 @@ class Params:
 
     @classmethod
     def named(cls, text: str, base: Self | None = None) -> Self:
-        """The settings of `--preset TEXT`: of a file if TEXT is a path, else of the preset of that name.
-
-        base: values for what a file leaves out; None = the defaults.
-
-        Raises:
-            InputError: as `preset` and `from_yaml`.
-        """
+        """The settings of `--preset TEXT`: of a YAML file, over `base`, if TEXT is a path, else of a preset."""
         return cls.from_yaml(text, base) if isinstance(text, str) and is_file_name(text) else cls.preset(text)
 
     @classmethod
     def of(cls, values: Mapping[str, Any], shown: str = "", **fixed: Any) -> Self:
-        """The settings of a written form: `values` read as their types, and `fixed` ones.
-
-        shown: the argument as given, for messages.
+        """The settings of a written form, and `fixed` ones; shown: the argument, for messages.
 
         Raises:
             InputError: unknown settings, with the nearest names; values out of range.
@@ -135,7 +125,7 @@ class Params:
 
     @classmethod
     def from_yaml(cls, path: str | Path, base: Self | None = None) -> Self:
-        """The settings of a YAML file, or of its section `cls.section`; the rest from `base`, or the defaults.
+        """The settings of a YAML file, or of its section `cls.section`, over `base` or the defaults.
 
         Raises:
             InputError: no such file, not YAML, unknown settings (with the nearest names), values out of range.
@@ -155,7 +145,7 @@ class Params:
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
-    """Name → type of each field of a settings class, in their order; cached."""
+    """Name → type of each field of a settings class."""
     return _hints(kind)
 
 
@@ -166,7 +156,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, str]:
-    """A field's value as a plain one, and the problem, or ""; 2.0 counts as the integer 2."""
+    """A field's value as a plain one, and the problem, or ""; 2.0 counts as 2."""
     optional = type(None) in get_args(hint)
     if value is None and optional:
         return None, ""
@@ -232,7 +222,7 @@ def member(hint: Any) -> Any:
 
 @functools.cache
 def choices(hint: Any) -> list[str]:
-    """The words of a Literal or an optional Literal (do not change the list); empty for other types."""
+    """The words of a Literal, perhaps optional; empty for other types."""
     hint = member(hint)
     return list(get_args(hint)) if get_origin(hint) is Literal else []
 
@@ -251,8 +241,7 @@ YES_OR_NO = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def plain(value: Any, hint: Any) -> Any:
-    """A value of YAML or of a written form, converted to a field's type; values that cannot be converted stay, for
-    `checked`.
+    """A value of YAML or of a written form, converted to a field's type if possible.
 
     `none` is None; 1e-5, a text in YAML, is a number; other texts become numbers or booleans only if they are `Typed`.
 
@@ -275,7 +264,7 @@ def plain(value: Any, hint: Any) -> Any:
 
 
 def typed(values: Mapping[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by name, converted to the types of their settings; InputError: unknown names, with the nearest ones."""
+    """Values by name, converted to their types; InputError: unknown names, with the nearest ones."""
     if unknown := [name for name in values if name not in hints]:
         raise InputError("; ".join(f"no setting {name}, {nearest(str(name), hints)}" for name in unknown))
     return {name: plain(value, hints[name]) for name, value in values.items()}
@@ -335,28 +324,14 @@ _WORDS = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
 def whole(text: str) -> int:
-    """The integer of a text.
-
-    Raises:
-        ValueError: any other text, also `1_0` and digits of other scripts, which `int` accepts.
-
-    >>> whole("-12")
-    -12
-    """
+    """The integer of a text; ValueError: another text, also `1_0` and digits of other scripts."""
     if not _WHOLE.fullmatch(text) or len(text) > 4000:
         raise ValueError(f"{text[:40]!r}: expected a whole number")
     return int(text)
 
 
 def number(text: str) -> float:
-    """The number of a text, perhaps infinite or NaN.
-
-    Raises:
-        ValueError: any other text, also `1_0` and digits of other scripts, which `float` accepts.
-
-    >>> number("1e-3")
-    0.001
-    """
+    """The number of a text, perhaps infinite or NaN; ValueError: another text, as in `whole`."""
     if not _NUMBER.fullmatch(text) and not _WORDS.fullmatch(text):
         raise ValueError(f"{text[:40]!r}: expected a number")
     return float(text)
@@ -370,21 +345,17 @@ SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settin
 
 
 def is_file_name(text: str) -> bool:
-    """Whether a preset's text is a path: it ends in .yaml or .yml, has a slash, or is an existing file."""
+    """Whether a preset's text is a path: ends in .yaml or .yml, has a slash, or is a file."""
     return text.endswith((".yaml", ".yml")) or "/" in text or os.path.isfile(text)
 
 
 def sections_of(path: str | Path) -> frozenset[str]:
-    """The sections of a preset file; empty if it holds settings of one kind.
-
-    Raises:
-        InputError: no such file, not YAML, no mapping.
-    """
+    """The sections of a preset file; InputError: unreadable, no mapping."""
     return frozenset(_content(path)) & frozenset(SECTIONS)
 
 
 def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
-    """The values of a section of a preset file, and their location for messages; a missing section is empty."""
+    """The values of a section of a preset file, empty if missing, and their location for messages."""
     content = _content(path)
     if (schema := content.pop("schema", 1)) != 1:
         raise InputError(f"{path}: schema {schema!r} is not known; this version reads schema 1")

@@ -15,12 +15,7 @@ NOTHING = ("", "-")  # cells that say "no value": they take the side of the numb
 
 
 def print_table(header: Sequence[object], rows: Iterable[Sequence[object]], stream: TextIO | None = None) -> None:
-    """Print a table: aligned on a terminal with numbers to the right, else tab-separated.
-
-    Args:
-        header: the column names; rows: as many cells, converted with `str`.
-        stream: None = standard output.
-    """
+    """Print a table: aligned on a terminal, else tab-separated; stream: None = standard output."""
     stream = sys.stdout if stream is None else stream
     cells = [[_one_line(cell) for cell in row] for row in (header, *rows)]
     phases.clear()
@@ -42,11 +37,7 @@ def interval(middle: float, low: float, high: float) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table whose first row is the header; columns of numbers are right-aligned.
-
-    >>> aligned([["run", "hits"], ["bm25", "7"], ["rnn", "1000"]])
-    ['run   hits', 'bm25     7', 'rnn   1000']
-    """
+    """The lines of a table whose first row is the header; columns of numbers are right-aligned."""
     columns = list(zip(*cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
     numeric = [_is_numeric(column[1:]) for column in columns]

@@ -38,14 +38,11 @@ class Written:
 
     @classmethod
     def read(cls, form: str | Mapping[str, Any] | Written) -> Written:
-        """The method of a line, or of a mapping `{name: {key: value}}`.
+        """The method of a line, or of a mapping `{name: {key: value}}`; InputError: another form.
 
-        Double quotes enclose a value with a comma or a quotation mark; a backslash precedes a quotation mark in it. A
-        colon
-        without `key=` behind it belongs to the name, as in a path.
-
-        Raises:
-            InputError: another form.
+        Double quotes enclose a value with a comma or a quotation mark, which a backslash precedes. A colon without
+        `key=`
+        behind it belongs to the name.
         """
         if isinstance(form, Written):
             return form
@@ -78,10 +75,8 @@ class Written:
         return cls(str(next(iter(form))), params, str(params.pop(PRESET, "") or ""))
 
     def beside(self, typed: Mapping[str, Any], of: str) -> Written:
-        """This form with the settings of flags, perhaps `preset`; of: the flag of the form.
-
-        Raises:
-            InputError: a setting in both.
+        """This form with the settings of flags, perhaps `preset`; InputError: a setting in both. of: the flag of the
+        form.
 
         >>> str(Written.read("evidence:k=5").beside({"lam": 0.4, "preset": "tas-b"}, "--method"))
         'evidence:preset=tas-b,k=5,lam=0.4'

@@ -143,9 +143,6 @@ def _rerankers(args: Any, explained: bool) -> list[Form]:
     """The rerankers of --rerank with the settings of other flags; the default one if no flag says more.
 
     explained: whether a page shows the reranker, so that it cannot be left out.
-
-    Raises:
-        InputError: a flag that none of them has, or that a written form repeats.
     """
     typed = command.given(args, RnnParams)
     with command.naming_flags(typed):

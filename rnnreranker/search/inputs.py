@@ -20,12 +20,9 @@ def texts_in(index: IndexOnDisk) -> Mapping[str, str]:
 
 
 def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[str] | None = None) -> Mapping[str, str]:
-    """The texts by docid of a source of documents, else of the index.
+    """The texts by docid of a source of documents, else of the index; InputError: neither has texts.
 
     fields: of the source's documents, None = as in the index.
-
-    Raises:
-        InputError: neither has texts, and as `texts_by_id`.
     """
     if documents:
         from rnnreranker.data.documents import texts_by_id

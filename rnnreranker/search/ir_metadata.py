@@ -46,11 +46,7 @@ def file_beside(run: str | os.PathLike[str]) -> Path | None:
 
 
 def actor() -> dict[str, Any]:
-    """The actor of RNNRERANKER_ACTOR; empty if it is not set.
-
-    Raises:
-        InputError: another form, or an unknown key.
-    """
+    """The actor of RNNRERANKER_ACTOR, perhaps empty; InputError: another form, or an unknown key."""
     if not (said := os.environ.get(ACTOR)):
         return {}
     own = Written.read(f"actor:{said}").params
@@ -64,14 +60,10 @@ def actor() -> dict[str, Any]:
 def write_ir_metadata(
     path: Path, tag: str, words: Sequence[str], wanted: OutputRequest, protocol: str, work: Pipeline
 ) -> None:
-    """Write the file.
+    """Write the file; InputError: it cannot be written, and as `actor`.
 
-    Args:
-        tag: of the run; words: of the command, after its name; work: the search.
-        wanted: qrels and measures; protocol: of the measures.
-
-    Raises:
-        InputError: the file cannot be written, and as `actor`.
+    tag: of the run; words: of the command, after its name; wanted: qrels and measures, with their protocol; work: the
+    search.
     """
     import yaml
 

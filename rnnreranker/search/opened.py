@@ -46,9 +46,7 @@ class Index(opening.IndexOnDisk):
             retrieve, rerank, hits, device, others: as of `SearchRequest`.
 
         Returns:
-            A run of at most `hits` documents a query, with the scores of its file, so that later results are the same
-                as from
-            the command's file.
+            A run of at most `hits` documents a query, with the scores of the command's file.
 
         Raises:
             InputError: all visible faults at once.
@@ -64,12 +62,9 @@ class Index(opening.IndexOnDisk):
         topics: str | Path | Mapping[str, str] | None = None,
         **others: Any,
     ) -> Run:
-        """Rerank the candidates of a Run or a file, as `python -m rnnreranker.search --run`.
+        """Rerank the candidates of a Run or a file, as `python -m rnnreranker.search --run`; errors as `search`.
 
         topics: as of `search`, None if no method reads texts; rerank, others: as of `SearchRequest`.
-
-        Raises:
-            InputError, UnavailableError, MissingDependencyError: as `search`.
         """
         if run is None:
             raise InputError("run: got None; expected a Run or its file")
@@ -77,7 +72,7 @@ class Index(opening.IndexOnDisk):
 
 
 def open_index(name: str | Path, bm25: str | None = None) -> Index:
-    """The index of a name or path, see `rnnreranker.index.opening.open_index`.
+    """The index of a name or path.
 
     Args:
         name: a folder of `build_index` or Pyserini, a `.npy` matrix with its ids, `pydoc`, or a prebuilt index of
@@ -117,8 +112,7 @@ def build_index(
         output: the folder.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
-        device, compute_dtype: of the encoder: "cuda", "cuda:0,cuda:1", "mps", "auto", None = the processor; "float32",
-            "bfloat16", "float16".
+        device, compute_dtype: of the encoder, as of `devices_of`.
         threads: None = one per core; the index does not depend on it, nor on backend and cluster.
         overwrite: build existing parts again, and replace an index of other documents.
         fields, from_index, backend, cluster: as of `IndexRequest`.

@@ -36,10 +36,7 @@ def own_entries(run: Run, documents: Sequence[str] | np.ndarray | None = None) -
 def without_own(run: Run, passages: PassageParams | None = None) -> Run:
     """The run without entries whose docid is the id of their query; all queries stay.
 
-    passages: maps docids to documents; None = they are documents.
-
-    Raises:
-        InputError: passages without a known document.
+    passages: maps docids to documents; None = they are documents. InputError: passages without a known document.
     """
     documents = None
     if passages is not None:
@@ -49,7 +46,7 @@ def without_own(run: Run, passages: PassageParams | None = None) -> Run:
 
 
 def notice_own(run: Run, remedy: str) -> None:
-    """Report in one line the queries that have their own document among their first entries; remedy: for the user.
+    """Report in one line the queries that have their own document among their first entries, and the `remedy`.
 
     Numbers may name a query and another document by chance. They count if at least half of the own documents come
     first,

@@ -40,7 +40,7 @@ class Pipeline:
     """An opened search.
 
     Attributes:
-        request, index; inputs: of the methods, from the index and the topics.
+        inputs: of the methods, from the index and the topics.
         retrievers: empty with a given run; expander: None without one; rerankers: in their order.
         retrieved_by: the retrievers (those that `auto` chose) and the feedback.
         depth: candidates per query; needs: the inputs that all methods read.
@@ -111,9 +111,7 @@ def open_pipeline(
 ) -> Pipeline:
     """Open the index and the methods of a search, and check that nothing is missing, before queries are encoded.
 
-    Args:
-        topics: query id to text; qrels: judgements, for methods that read them.
-        given: a run in place of retrieving.
+    topics: query id to text; qrels: judgements, for methods that read them; given: a run in place of retrieving.
 
     Raises:
         InputError: no such index, a part that it lacks, an input that this search cannot give to a method.
@@ -182,11 +180,8 @@ def open_pipeline(
 def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, retrieved_by: list[str]) -> Chosen:
     """A reranker with its `queries`.
 
-    "encoded" with vectors and tokens. From a graph: "run" after dense retrieval from the graph's vectors, whose scores
-    are
-    their inner products; else "encoded" if the index has these vectors; else "none".
-
-    retrieved_by: the retrievers just before it; empty for a given run or behind another reranker.
+    "encoded" with vectors and tokens. From a graph: "run" just after dense retrieval (`retrieved_by`) from its vectors,
+    whose scores are their inner products; else "encoded" if the index has these vectors; else "none".
 
     Raises:
         InputError: encoded queries without the vectors of the graph.
@@ -212,9 +207,8 @@ def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, re
 def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
     """The retrievers, the rerankers, and a line that says which parts are used or not, and why; "" for a single part.
 
-    `auto` takes one retriever of words and one of vectors whose parts the index has and this machine can search. It
-    drops
-    the usual reranker if vectors or query vectors are missing and no graph replaces them.
+    `auto` takes one retriever of words and one of vectors that the index has and this machine can search. It drops the
+    usual reranker if its inputs are missing and no graph replaces them.
 
     Raises:
         InputError: an index without a part to search, a fusion for one with a single part.

@@ -29,7 +29,7 @@ class QueryEncoding:
     """The source of query vectors.
 
     Attributes:
-        encoder: a name, a folder or a hub id; None = the encoder of the index. settings: its given settings.
+        encoder: a name, a folder or a hub id, None = the index's; settings: those given for it.
         encoded: a .npy file of query vectors, see `load_encoded_queries`, or `QueryVectors`, or their matrix.
         topics: the source of the texts, for messages.
         devices: of the encoder; None = the processor.
@@ -49,22 +49,14 @@ class QueryEncoding:
         topics: Any = None,
         devices: Devices | None = None,
     ) -> QueryEncoding:
-        """With an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is for the encoder of the index.
-
-        Raises:
-            InputError: unknown settings, values out of range.
-        """
+        """With an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is for the encoder of the index."""
         name, params = encoder_of(encoder)
         shown = str(topics) if isinstance(topics, str | Path) else argument("topics")
         return cls(name or None, params, encoded, shown, devices)
 
 
 def encoder_of(form: Form | None, of: str = "encoder") -> tuple[str, EncoderParams]:
-    """The name and the settings of an encoder in its written form.
-
-    Raises:
-        InputError: unknown settings, values out of range.
-    """
+    """The name and settings of an encoder in its written form; InputError: unknown settings, values out of range."""
     if form is None:
         return "", EncoderParams()
     written = Written.read(form)
@@ -83,7 +75,6 @@ def query_vectors(
     """The vectors of queries.
 
     Args:
-        index: whose vectors are compared with them.
         topics: query id to text, in the order of the rows of `how.encoded`; empty if its file has ids beside it.
         wanted: the queries; None = all topics.
         threads: None = one per core; the vectors do not depend on it.
@@ -126,11 +117,7 @@ def query_vectors(
 
 
 def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
-    """The reason why queries cannot become vectors here, without loading the encoder; "" if they can.
-
-    Raises:
-        InputError, UnavailableError, MissingDependencyError: the same for a given encoder.
-    """
+    """The reason why queries cannot become vectors here, or ""; raises it for a given encoder. Loads no encoder."""
     from rnnreranker.encode.dense import Encoder
 
     try:
@@ -146,11 +133,7 @@ def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
 
 
 def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
-    """The loaded encoder of the queries of an index; gives the vectors of `query_vectors`.
-
-    Raises:
-        InputError, UnavailableError: as `query_vectors`.
-    """
+    """The loaded encoder of the queries of an index; errors as `query_vectors`."""
     from rnnreranker.encode.dense import Encoder
 
     own, name, settings = _encoder(how, index)
@@ -158,11 +141,7 @@ def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
 
 
 def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
-    """The encoder at the start of a training, and its settings in the index.
-
-    Raises:
-        InputError: an unknown encoder of the index.
-    """
+    """The encoder at the start of a training, and its settings in the index; InputError: an unknown encoder."""
     return _encoder(QueryEncoding(encoder), index)[1:]
 
 
@@ -185,11 +164,7 @@ def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str,
 
 
 def _encoder(how: QueryEncoding, index: IndexOnDisk) -> tuple[IndexEncoder | None, str, dict[str, Any]]:
-    """The encoder of the documents, None for another one or other settings; name and settings of the queries' encoder.
-
-    Raises:
-        InputError: an unknown encoder of the index, a graph of another encoder.
-    """
+    """The encoder of the documents, None for other settings; name and settings of the queries' encoder."""
     from rnnreranker.parts.vectors.encoder import index_encoder
 
     described = {} if how.encoder else index.encoder

@@ -53,22 +53,21 @@ class SearchRequest(ComputesOnDevices, Request):
     """A search: the arguments of `Index.search`, and the flags of the command.
 
     Attributes:
-        index: an opened index, a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
         topics: a name, a file, or qid → text; None with a run whose queries need no text. query: one text instead.
         run: candidates in place of retrieving, a Run or a file.
-        encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats in the order of the topics.
-        retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list. fuse: their fusion;
-            None
-            = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
-        remove_query: drops the document whose docid is the id of its query from the first run, as Pyserini's
-            `--remove-query`; `hits` others stay. Feedback still reads it.
+        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
+        retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
+        fuse: of several retrievers; None = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
+        remove_query: drops the document whose docid is the query's id from the first run, as Pyserini's
+            `--remove-query`;
+            `hits` others stay. Feedback still reads it.
         hits: documents a query in the result. A reranker with a larger `context` reads more candidates.
         encoder: of queries, `name:key=value,…`; None = the index's.
         missing: "error" or "skip" for candidates without a vector or text.
         documents: texts for rerankers; fields: "title,text" or "text" of them.
-        device, compute_dtype: as of `devices_of`; None = the processor.
         aggregate: passages to documents, `maxp:passages=#,hits=5000`.
-        threads: None = one per core; batch_size: queries at a time. Results depend on neither.
+        device, compute_dtype: as of `devices_of`; threads: None = one per core; batch_size: queries at a time.
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
@@ -106,10 +105,8 @@ class SearchRequest(ComputesOnDevices, Request):
 
     @cached_property
     def methods(self) -> SearchMethods:
-        """The methods with their settings.
-
-        Raises:
-            InputError: all unknown methods and settings, values out of range, devices that are not here.
+        """The methods with their settings; InputError: all unknown methods and settings, values out of range, missing
+        devices.
         """
         from rnnreranker.runs.fuse import FuseParams, fusion
         from rnnreranker.search.queries import QueryEncoding, encoder_of
@@ -187,14 +184,7 @@ def _retrievers(retrieve: Form | Sequence[Form]) -> list[Chosen]:
 
 @dataclass(frozen=True)
 class OutputRequest(Request):
-    """The outputs of the command.
-
-    Attributes:
-        output: the run; tag: of the run, None = the methods.
-        show: number of results that are printed for a query.
-        explain: a query for the page; explain_output: the page.
-        qrels, measures, protocol: of the evaluation of the stages.
-    """
+    """The outputs of the command: a run, printed results or measures, and the page of a query to `explain`."""
 
     output: str | None = setting(None, "run file to write (.gz compresses; -: stdout)", metavar="RUN")
     output_format: str = setting("trec", "format of the run", one_of=lambda: [*FORMATS], metavar="NAME")
@@ -208,11 +198,7 @@ class OutputRequest(Request):
 
 
 def passages(form: Form, of: str = "aggregate") -> PassageParams:
-    """The aggregation of a written form `maxp:passages=#`.
-
-    Raises:
-        InputError: unknown aggregate or settings.
-    """
+    """The aggregation of a written form `maxp:passages=#`; InputError: unknown aggregate or settings."""
     from rnnreranker.runs.passages import AGGREGATES, PassageParams
 
     written = Written.read(form)
@@ -233,13 +219,7 @@ class RnnFlags(Request):
 
 
 def check(request: SearchRequest, *others: tuple[object, str]) -> None:
-    """Raise all faults of a request that are visible before any work.
-
-    others: further faults, reported behind those of the request, see `refuse`.
-
-    Raises:
-        InputError: all faults, unknown methods and settings first.
-    """
+    """Raise InputError with all faults of a request that are visible before any work, and `others`, see `refuse`."""
     from rnnreranker.methods.feedback.base import check_feedback
 
     query, run, encoded = request.query, request.run, request.encoded_queries

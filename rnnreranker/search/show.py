@@ -25,8 +25,8 @@ def show_results(
 ) -> None:
     """Print rank, move, docid, score and a line of text of the only query's first `limit` results.
 
-    A terminal gets an aligned table with arrows, a pipe tab-separated values with signed numbers (+2 = two ranks up);
-    `new` marks a document of an expansion. text_of: document → the passage whose text is shown.
+    A terminal gets an aligned table with arrows, a pipe tab-separated values with signed numbers (+2 = two ranks up).
+    text_of: document → the passage whose text is shown.
     """
     (qid,) = reranked.qids
     before = {docid: rank for rank, (docid, _) in enumerate(base[qid], 1)}

@@ -34,9 +34,9 @@ def cache_home() -> Path:
 def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream whose content appears under `path` only if the block ends without an error.
 
-    A name in .gz compresses (with a zero time stamp, so equal content gives equal bytes). A link stays a link: its
-    target
-    is replaced. Devices and pipes are written directly; `-` is stdout.
+    A name in .gz compresses (time stamp 0: equal content gives equal bytes). A link's target is replaced. Devices and
+    pipes
+    are written directly; `-` is stdout.
 
     Raises:
         InputError: the folder does not exist or cannot be written.
@@ -83,11 +83,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:
-    """Raise now, before hours of work, if a path cannot be written.
-
-    Raises:
-        InputError: the folder does not exist or cannot be written.
-    """
+    """Raise InputError before any work if a path cannot be written."""
     asked = [path_of(one, "the name of a file to write") for one in paths if not isinstance(one, str | None) or one]
     for path in [behind_links(given) for given in asked if str(given) != STDOUT]:
         if path.is_dir():
@@ -105,9 +101,7 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
 def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary folder that becomes `path` if the block ends without an error.
 
-    An older folder moves aside to `.NAME.old` until the new one has its name; the next write moves it back after a kill
-    in
-    between. A link stays a link.
+    An older folder is `.NAME.old` until the new one has its name; the next write restores it after a kill in between.
 
     Raises:
         InputError: the folder cannot be written, or a file has its name.
@@ -132,7 +126,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def put_folder(new: Path, path: Path) -> None:
-    """Rename a complete new folder to `path`; the old one or the new one exists at every moment. A link stays a link.
+    """Rename a complete new folder to `path`; the old one or the new one exists at every moment.
 
     Raises:
         InputError: the folder cannot be written.

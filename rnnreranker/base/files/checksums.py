@@ -47,9 +47,7 @@ def note_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
 def check_files(index: Path, *groups: str) -> None:
     """Check by sizes and times that the docids and the files of some parts are unchanged.
 
-    Args:
-        index: a folder; passes if its description lists no files.
-        groups: parts of the index, or `TEXTS`.
+    groups: parts of the index, or `TEXTS`. Passes if the description lists no files.
 
     Raises:
         InputError: a missing or changed file; a description of another form.
@@ -67,11 +65,7 @@ def check_files(index: Path, *groups: str) -> None:
 
 
 def check_whole(index: Path, groups: Groups) -> list[str]:
-    """The problems of all changed files of an index; reads all files.
-
-    Raises:
-        InputError: a file that cannot be read.
-    """
+    """The problems of all changed files of an index; reads all files."""
     files = {name: of_file for group in groups.values() for name, of_file in group.items()}
     wrong = []
     for name, of_file in sorted(files.items()):

@@ -31,11 +31,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, cached while its size and times stay.
-
-    Raises:
-        InputError: no such file, or an unreadable one.
-    """
+    """The SHA-256 of a file, cached while its size and times stay; InputError: missing or unreadable."""
     try:
         path = rereadable(path)
         stat = path.stat()
@@ -75,11 +71,7 @@ def _unreadable(path: Path, error: OSError) -> InputError:
 
 
 def files_digest(files: Iterable[Path], folder: Path) -> str:
-    """The SHA-256 of the names, within a folder, and the contents of files, in any order.
-
-    Raises:
-        InputError: as `file_digest`.
-    """
+    """The SHA-256 of the names, within a folder, and the contents of files, in any order; errors as `file_digest`."""
     lines = sorted(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n" for file in files)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 

@@ -14,13 +14,9 @@ _BLANKS = " \t\n\r"
 
 
 def read_json(path: str | os.PathLike[str], what: str = "file", repair: str = "get or write it again") -> Any:
-    """The content of a JSON file.
+    """The content of a JSON file; InputError: missing, or not JSON, with the line.
 
-    Args:
-        what: the kind of file, for messages; repair: the remedy if it is not JSON.
-
-    Raises:
-        InputError: no such file, or not JSON, with the line.
+    what: the kind of file; repair: the remedy; both for messages.
     """
     text = read_text(path, what)
     try:

@@ -25,8 +25,6 @@ GZIP = b"\x1f\x8b"  # the first bytes of such a file
 def rereadable(path: str | os.PathLike[str]) -> Path:
     """The path itself; for a pipe, as the shell's `<(zcat run.gz)`, a copy that exists until the process ends.
 
-    The copy's name ends in .gz if the content is gzip.
-
     Raises:
         OSError: the pipe cannot be read, or the copy cannot be written.
     """
@@ -61,13 +59,10 @@ def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
 
 @contextlib.contextmanager
 def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[], str] = str) -> Iterator[IO[bytes]]:
-    """A stream of the content of a file, decompressed if its name ends in .gz.
+    """A stream of the content of a file, decompressed if its name ends in .gz; errors as `read_bytes`, also in the
+    block.
 
-    Args:
-        what: the kind of file; at: the position of the block, as `:3` for line 3; both for messages.
-
-    Raises:
-        InputError: as `read_bytes`, also while the block reads.
+    what: the kind of file; at: the position of the block, as `:3` for line 3; both for messages.
     """
     path = path_of(path, f"a {what}")
     try:
@@ -89,7 +84,7 @@ def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[]
 
 
 def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
-    """The content of a UTF-8 text file without a byte order mark, decompressed if its name ends in .gz.
+    """The content of a UTF-8 file without a byte order mark, decompressed if its name ends in .gz.
 
     Raises:
         InputError: as `read_bytes`; not UTF-8, or a NUL byte (with the line of the first).
@@ -104,12 +99,9 @@ def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
 
 
 def read_lines(path: str | os.PathLike[str], what: str = "file", errors: str = "strict") -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers from 1, as a stream: as `read_text`, split at every line feed.
+    """The lines of a text file with their numbers from 1, as a stream; errors as `read_text`.
 
     errors: "replace" replaces bytes that are not UTF-8 by U+FFFD.
-
-    Raises:
-        InputError: as `read_text`, during iteration.
     """
     number = 0
     with open_bytes(path, what, lambda: f":{number + 1}") as stream:
@@ -130,11 +122,7 @@ def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) ->
 
 
 def first_line(path: str | os.PathLike[str]) -> str:
-    """The first line of a text file that is not blank; "" if there is none. Replaces bytes that are not UTF-8.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """The first line of a text file that is not blank, or ""; replaces bytes that are not UTF-8."""
     with open_bytes(path) as stream:
         for line in stream:
             if text := line.decode("utf-8", errors="replace").removeprefix("\ufeff").strip():

@@ -27,7 +27,7 @@ def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Any:
     """The content of a YAML file.
 
     Raises:
-        InputError: no such file, not YAML, a repeated key, an ambiguous plain word; with the line.
+        InputError: missing, not YAML, a repeated key, an ambiguous plain word; with the line.
     """
     content, _, strange = parse_yaml(read_text(path, what), path)
     if strange:
@@ -36,10 +36,8 @@ def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Any:
 
 
 def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Any, dict[KeyPath, int], list[tuple[str, int]]]:
-    """Content (do not change it), the line of every path of keys, and ambiguities with their lines.
-
-    Raises:
-        InputError: not YAML, with the line.
+    """Content (do not change it), the line of every path of keys, and ambiguities with their lines; InputError: not
+    YAML.
     """
     try:
         return _parsed(text)

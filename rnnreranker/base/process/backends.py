@@ -22,7 +22,7 @@ PATIENCE = 20  # seconds until a scheduler that does not answer is not there
 
 
 def check_backend(backend: str, address: str | None = None) -> None:
-    """Check before any work that a backend is known and installed, and that only a cluster has an address.
+    """Check that a backend is known and installed, and that only a cluster has an address.
 
     Raises:
         InputError: not one of BACKENDS, an address without a cluster.
@@ -46,17 +46,15 @@ def do_parts(
     shown: Callable[[Iterable[Any]], Iterable[Any]],
     gpus: float = 0,
 ) -> None:
-    """Do the parts of a job, several at a time; starts nothing without parts.
-
-    Another worker repeats a part whose worker dies, so that a part must write its file whole or not at all.
+    """Do the parts of a job, several at a time; another worker repeats a part whose worker dies.
 
     Args:
-        do: called with the arguments of each part; must be importable, with the same paths, on a cluster.
-        parts: taken as workers become free.
-        workers: number of parts at a time; a cluster with an address uses all its workers.
+        do: called with the arguments of each part; writes its file whole or not at all.
+        parts: taken as workers become free; none start nothing.
+        workers: parts at a time; a cluster with an address uses all its workers.
         backend: one of BACKENDS; address: of the cluster's scheduler, None starts one here.
         shown: iterates over the finished parts, to show progress.
-        gpus: GPUs of a Ray worker for a part.
+        gpus: of a Ray worker for a part.
 
     Raises:
         UnavailableError: no cluster at the address, or one without a worker.

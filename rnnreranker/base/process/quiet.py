@@ -22,9 +22,9 @@ def is_command() -> bool:
 def quiet_others() -> None:
     """Prepare stdout, stderr, loggers and warnings of a command.
 
-    A pipe or a log file gets no warnings and progress bars of other libraries; errors and our own lines stay. A
-    character
-    that the stream cannot encode becomes an escape.
+    A pipe or a log file gets no warnings and progress bars of other libraries. A character that the stream cannot
+    encode
+    becomes an escape.
     """
     _COMMANDS.append(sys.argv[0])
     for stream in (sys.stdout, sys.stderr):

@@ -74,9 +74,8 @@ class Candidate:
     """A candidate with its ranks (from 1) before and after, and its score.
 
     element: its number in the context, from 1. run_score: of the first stage, similarity: inner product with the query;
-    None if unknown. by_similarity: rank by the similarity. values, amounts: of the parts, amount = weight * value,
-    whose
-    sum is the score. mixed: the score before smoothing. nearest: the elements of the smoothing, nearest first.
+    None if unknown. by_similarity: rank by it. values, amounts: of the parts, amount = weight * value, whose sum is the
+    score. mixed: the score before smoothing. nearest: the elements of the smoothing, nearest first.
     """
 
     element: int
@@ -118,9 +117,9 @@ class Neighbourhood:
     """A query's context and every step of its scores.
 
     candidates: in their new order. parts: of every score, those with a weight. probes: elements, the query first.
-    steps: all intermediate results; element 0 = query, element i = candidate i of the context. reciprocal: m sets
-    before
-    the extension; steps.sets are those after it. known: of a graph; None with vectors.
+    steps: all intermediate results; element 0 = query, element i = candidate i. reciprocal: m sets before the
+    extension;
+    steps.sets are those after it. known: of a graph; None with vectors.
     """
 
     params: RnnParams
@@ -181,8 +180,7 @@ def neighbourhood(
             ranks from 1 (None: the given order; by s*, ties by docid).
 
     Raises:
-        InputError: no candidates, other dimensions, not one docid, score or rank for each candidate, NaN or infinite
-            vectors or scores.
+        InputError: other shapes, not one docid, score or rank for each candidate, NaN or infinite values.
     """
     query, candidates = np.asarray(query, dtype=np.float32), np.asarray(candidates, dtype=np.float32)
     if query.ndim != 1 or candidates.ndim != 2 or not len(candidates) or candidates.shape[1] != len(query):
@@ -213,9 +211,7 @@ def graph_neighbourhood(
         about: as in `neighbourhood`.
 
     Raises:
-        InputError: no candidates, docids that the graph lacks, not one finite value for each candidate, neither query
-            nor
-            base, parameters that need more than the graph.
+        InputError: docids that the graph lacks, as `neighbourhood`, neither query nor base, parameters that need more.
     """
     rows = graph.rows(list(docids))
     if not len(rows) or (rows < 0).any():
@@ -244,11 +240,10 @@ def graph_neighbourhood(
 
 
 def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tuple[Neighbourhood, str]:
-    """The neighbourhood of one query, and why the scores of the run say nothing beyond its order; "" if they do.
+    """The neighbourhood of one query, and why the scores of the run say nothing beyond its order, or "".
 
-    base, reranked: the run before and after. The first `params.context` candidates of `base` with a vector, or a row in
-    the
-    graph, are explained.
+    base, reranked: the run before and after. Explains the first `params.context` candidates of `base` that the source
+    has.
 
     Raises:
         InputError: no such candidates.

@@ -46,12 +46,9 @@ def explain(
 ) -> None:
     """Write the page of one query and print its path.
 
-    Args:
-        path: the HTML file; index: with the texts of candidates.
-        base, reranked, reranker, qid: as of `taken_apart`; shown: the other arguments of `explanation`.
-
-    Raises:
-        InputError: as `taken_apart`.
+    index: has the texts of candidates; base, reranked, reranker, qid: as of `taken_apart`; shown: the other arguments
+    of
+    `explanation`.
     """
     explained, useless = taken_apart(base, reranked, reranker, qid)
     known = texts_in(index)
@@ -83,7 +80,7 @@ def explanation(
         texts: a line of text by docid; may lack docids.
         source: of the candidates, for the head of the page.
         useless: why the scores of the run say nothing beyond its order; "" if they do.
-        grades: docid → judged grade; marks documents of `relevant_from` and more as relevant.
+        grades: docid → judged grade; documents of `relevant_from` and more are marked.
     """
     candidates = neighbourhood.candidates
     return render(

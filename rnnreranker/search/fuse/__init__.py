@@ -30,7 +30,6 @@ def fuse_runs(
 
     Raises:
         InputError: all visible faults at once, unreadable files, passages without a document.
-        UnavailableError: a mapping of passages that cannot be downloaded here.
     """
     to = None if aggregate is None else passages(aggregate)
     names = [f"run {number}" if isinstance(run, Run) else str(run) for number, run in enumerate(runs, 1)]
