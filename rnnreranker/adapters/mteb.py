@@ -39,10 +39,8 @@ class RnnSearch(SearchEncoderWrapper):
     """A model of MTEB that searches and reranks by reciprocal nearest neighbours.
 
     `mteb.evaluate(RnnSearch(model), tasks)`; the parameters that differ from the defaults are in its
-    `experiment_kwargs`,
-    so results are kept apart from the model's own. Search is exact, by Faiss. If the task ignores a document with the
-    id of
-    the query (`ignore_identical_ids`), the context excludes it.
+    `experiment_kwargs`, so results are kept apart from the model's own. Search is exact, by Faiss. If the task ignores
+    a document with the id of the query (`ignore_identical_ids`), the context excludes it.
 
     Args:
         model: an encoder of MTEB, its name, or a `SentenceTransformer`; its similarity is cosine or the inner product.
@@ -86,8 +84,7 @@ class HybridSearch:
     Args:
         parts, encoder, others: as of `build_index`.
         retrieve, rerank: as of `Index.search`. A task's own candidates have no scores; the reranker "encoder" gives
-            their
-            first order.
+            their first order.
     """
 
     def __init__(

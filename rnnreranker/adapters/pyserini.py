@@ -29,8 +29,8 @@ class RnnSearcher:
 
     Works with FaissSearcher, LuceneSearcher, LuceneImpactSearcher, LuceneHnswDenseSearcher, LuceneFlatDenseSearcher,
     HybridSearcher, and anything with their `search(q, k=)` and `batch_search(queries, qids, k=, threads=)`. Hits keep
-    their
-    type and get the new scores. Other attributes are the wrapped searcher's (`searcher.doc(docid)`, `set_bm25`, ...).
+    their type and get the new scores. Other attributes are the wrapped searcher's (`searcher.doc(docid)`, `set_bm25`,
+    ...).
 
     Args:
         searcher: of Pyserini 1.x or 2.x.
@@ -40,8 +40,7 @@ class RnnSearcher:
             encoder.
         params: rNN parameters, or a mapping of some; the searcher returns at least `params.context` candidates.
         encoder: of queries: an object with `encode`, of Pyserini or of ours, or the name or folder of an encoder. None
-            =
-            the searcher's own `query_encoder`; without one, queries must be vectors.
+            = the searcher's own `query_encoder`; without one, queries must be vectors.
         queries: with a graph, "run" if the searcher's scores are inner products of the graph's vectors, as a
             FaissSearcher's can be; "none" (None) if they are not.
         threads: of reranking; None = one per core.

@@ -49,8 +49,7 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
     """Call a command's `main` with the process's arguments; an error is one line and an exit code.
 
     Ctrl-C and SIGTERM raise KeyboardInterrupt; the exit code is 130 or 143. With RNNRERANKER_TRACEBACK in the
-    environment,
-    an unforeseen error shows its traceback.
+    environment, an unforeseen error shows its traceback.
     """
     quiet_others()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

@@ -116,7 +116,7 @@ class ShareRequest(Request):
 
 
 def share_of(shard_id: int | None, shard_num: int | None) -> Share | None:
-    """The share (number, count), None = the whole; InputError: one without the other, a number outside of 0 to N - 1."""
+    """The share (number, count), None = the whole; InputError: one without the other, or a number outside 0..N-1."""
     if shard_id is None and shard_num is None:
         return None
     if shard_id is None or shard_num is None:

@@ -63,10 +63,8 @@ class Params:
     """Base of all settings: checks each field by its type and limits; numbers become plain Python numbers.
 
     Fields are int, float, bool, str, a Literal, or one of these or None. A plain value for an inherited field changes
-    its
-    default. Subclasses may set `presets` (named instances), `ours` (those that are not published) and `section` (the
-    key
-    in a preset file).
+    its default. Subclasses may set `presets` (named instances), `ours` (those that are not published) and `section`
+    (the key in a preset file).
 
     Raises:
         InputError: all values out of range, in one message.

@@ -41,8 +41,7 @@ class Written:
         """The method of a line, or of a mapping `{name: {key: value}}`; InputError: another form.
 
         Double quotes enclose a value with a comma or a quotation mark, which a backslash precedes. A colon without
-        `key=`
-        behind it belongs to the name.
+        `key=` behind it belongs to the name.
         """
         if isinstance(form, Written):
             return form

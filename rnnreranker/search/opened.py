@@ -107,8 +107,7 @@ def build_index(
 
     Args:
         documents: a name, a file, pairs (docid, text), triples with a vector, (d,) floats, {docid: text}, or records or
-            a
-            data frame with id, text and perhaps title and vector.
+            a data frame with id, text and perhaps title and vector.
         output: the folder.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.

@@ -49,8 +49,7 @@ def notice_own(run: Run, remedy: str) -> None:
     """Report in one line the queries that have their own document among their first entries, and the `remedy`.
 
     Numbers may name a query and another document by chance. They count if at least half of the own documents come
-    first,
-    for three queries or for half of them.
+    first, for three queries or for half of them.
     """
     top = run.head(FIRST)
     rows, numbers = np.unique(top.rows, return_inverse=True)

@@ -60,8 +60,7 @@ class SearchRequest(ComputesOnDevices, Request):
         retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
         fuse: of several retrievers; None = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
         remove_query: drops the document whose docid is the query's id from the first run, as Pyserini's
-            `--remove-query`;
-            `hits` others stay. Feedback still reads it.
+            `--remove-query`; `hits` others stay. Feedback still reads it.
         hits: documents a query in the result. A reranker with a larger `context` reads more candidates.
         encoder: of queries, `name:key=value,…`; None = the index's.
         missing: "error" or "skip" for candidates without a vector or text.

@@ -92,8 +92,7 @@ def rerank_documents(collection: ServedIndex, body: DocumentsBody) -> dict[str, 
     """The answer for clients of Cohere and Jina: `results` with index and relevance_score, best first.
 
     A `model` in the written form of rnn, `rnn:k=20`, gives the settings; other names count as `rnn`. Long texts are
-    cut, as
-    by Cohere and Jina, unless `truncation` is false.
+    cut, as by Cohere and Jina, unless `truncation` is false.
     """
     texts = [_text(number, one, body.rank_fields) for number, one in enumerate(body.documents)]
     model = body.model or RNN

@@ -137,8 +137,7 @@ class RnnIndexReranker(pyterrier.Transformer):
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
             InputError, UnavailableError: as `Index.rerank`; a qid without a query; without scores more candidates than
-                the
-                context.
+                the context.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
         frame = with_queries(

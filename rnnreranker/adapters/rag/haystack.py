@@ -23,8 +23,7 @@ class HaystackRnnReranker:
     """Reranks the documents of an embedding retriever by reciprocal nearest neighbours.
 
     The retriever needs `return_embedding=True` and the number of documents to rerank as its `top_k` (60). The scores of
-    the
-    documents are the first stage; without any score, similarities to the query are.
+    the documents are the first stage; without any score, similarities to the query are.
 
     Args:
         metric: of the embeddings: dot_product, the default of InMemoryDocumentStore, cosine or l2.

@@ -29,14 +29,13 @@ class LangChainRnnRetriever(BaseRetriever):
     """Searches a vector store, and reranks its documents by reciprocal nearest neighbours.
 
     The store's embeddings encode the query once. The store returns `params.context` documents; each gets s* as
-    `rnn_score`
-    in its metadata. `invoke(query, k=…, filter=…)` passes all arguments but `k` to the store, before `search_kwargs`.
+    `rnn_score` in its metadata. `invoke(query, k=…, filter=…)` passes all arguments but `k` to the store, before
+    `search_kwargs`.
 
     Fields:
         store: a `VectorStore`, or its `as_retriever(...)`, whose `search_kwargs` then count.
         vectors: a function from a list of documents to their vectors; an `async` one serves `ainvoke` only. None =
-            those
-            of an InMemoryVectorStore.
+            those of an InMemoryVectorStore.
         embeddings: for the query; None = the store's own.
         k: number of documents returned; None = all.
         metric: of the vectors: cosine, dot_product or l2.

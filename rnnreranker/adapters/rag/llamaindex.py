@@ -21,13 +21,11 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
     """Reranks retrieved nodes by reciprocal nearest neighbours; s* becomes their score.
 
     The retriever's `similarity_top_k` (60) is the number of nodes to rerank. Their scores are the first stage; without
-    any
-    score, similarities to the query are.
+    any score, similarities to the query are.
 
     Fields:
         vectors: of nodes: an index, or its vector store, with `get(node_id)` (SimpleVectorStore), a mapping from node
-            ids,
-            or a function from a list of these to vectors. None = the nodes' own embeddings.
+            ids, or a function from a list of these to vectors. None = the nodes' own embeddings.
         embed_model: for queries without an embedding, as on LlamaIndex's asynchronous path. None = refused.
         top_n: number of nodes returned; None = all.
         metric: of the vectors: cosine, dot_product or l2.
@@ -35,8 +33,7 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
 
     Raises:
         InputError: an unknown field; in reranking: nodes without vectors, a query without an embedding, another metric,
-            as
-            `rerank_returned`.
+            as `rerank_returned`.
     """
 
     vectors: Any = None

@@ -46,8 +46,7 @@ def rerank_returned(
 
     Raises:
         InputError: hits without a vector or value, vectors of other lengths or types, NaN or infinity, neither query
-            vector
-            nor values, values that do not fit metric, query and vectors.
+            vector nor values, values that do not fit metric, query and vectors.
     """
     if not len(ids):
         return NONE

@@ -230,8 +230,7 @@ def _unreachable(similar: np.ndarray, rows: np.ndarray, kind: Kind) -> float:
     """The error of similarities against the nearest ones of any query, as a share.
 
     They are the products of the rows with a vector p, of length 1 at most for cosines. For distances the rows are
-    centred,
-    and the mean distance limits the length of p. Inner products have no limit.
+    centred, and the mean distance limits the length of p. Inner products have no limit.
     """
     limit, far, rows = 1.0, _rms(1 - similar), unit(rows) if kind == "cosine" else rows.astype(np.float64)
     if kind == "l2":

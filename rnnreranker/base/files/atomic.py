@@ -35,8 +35,7 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream whose content appears under `path` only if the block ends without an error.
 
     A name in .gz compresses (time stamp 0: equal content gives equal bytes). A link's target is replaced. Devices and
-    pipes
-    are written directly; `-` is stdout.
+    pipes are written directly; `-` is stdout.
 
     Raises:
         InputError: the folder does not exist or cannot be written.

@@ -23,8 +23,7 @@ def quiet_others() -> None:
     """Prepare stdout, stderr, loggers and warnings of a command.
 
     A pipe or a log file gets no warnings and progress bars of other libraries. A character that the stream cannot
-    encode
-    becomes an escape.
+    encode becomes an escape.
     """
     _COMMANDS.append(sys.argv[0])
     for stream in (sys.stdout, sys.stderr):

@@ -32,8 +32,7 @@ class ScorePart(NamedTuple):
     """A part of every score of a context: `weight` times the candidate's value.
 
     kind: "rank" and "run" of the first stage, "geo" = similarity to the query, "jac" = J with the query, "near" = J
-    with
-    the candidate `probe`, "lent" = the mean score of the nearest candidates before smoothing.
+    with the candidate `probe`, "lent" = the mean score of the nearest candidates before smoothing.
     """
 
     kind: Literal["rank", "run", "geo", "jac", "near", "lent"]
@@ -118,8 +117,7 @@ class Neighbourhood:
 
     candidates: in their new order. parts: of every score, those with a weight. probes: elements, the query first.
     steps: all intermediate results; element 0 = query, element i = candidate i. reciprocal: m sets before the
-    extension;
-    steps.sets are those after it. known: of a graph; None with vectors.
+    extension; steps.sets are those after it. known: of a graph; None with vectors.
     """
 
     params: RnnParams
@@ -176,8 +174,7 @@ def neighbourhood(
         candidates: (N, d) float32, N >= 1, in the order of the first stage; ignores `params.context`.
         docids: N distinct names of the candidates.
         about: base = N scores of the first stage (None: the inner products; 0 if the scores say nothing); before, after
-            = N
-            ranks from 1 (None: the given order; by s*, ties by docid).
+            = N ranks from 1 (None: the given order; by s*, ties by docid).
 
     Raises:
         InputError: other shapes, not one docid, score or rank for each candidate, NaN or infinite values.

@@ -47,8 +47,7 @@ def explain(
     """Write the page of one query and print its path.
 
     index: has the texts of candidates; base, reranked, reranker, qid: as of `taken_apart`; shown: the other arguments
-    of
-    `explanation`.
+    of `explanation`.
     """
     explained, useless = taken_apart(base, reranked, reranker, qid)
     known = texts_in(index)
