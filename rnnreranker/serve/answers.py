@@ -86,17 +86,11 @@ def command_line(request: ServeRequest, question: SearchQuestion) -> str:
     """`python -m rnnreranker.search` with the flags that differ from the defaults."""
     text = ["--query", question.query] if not question.query.startswith("-") else [f"--query={question.query}"]
     words = ["python", "-m", "rnnreranker.search", "--index", request.index, *text]
-    if request.encoder is not None:
-        words += ["--encoder", request.encoder]
-    if not _auto(question):
-        words += ["--retriever", _joined(question)]
-    for flag, form in (("--fuse", question.fuse), ("--prf", question.prf), ("--expand", question.expand)):
-        words += [] if form is None else [flag, _written(form)]
-    if question.hits != SearchQuestion.hits:
-        words += ["--hits", str(question.hits)]
-    rerank = _rerank(question)
-    if rerank != [SearchQuestion.rerank]:
-        words += [word for one in rerank or [NO_RERANKING] for word in ("--rerank", one)]
+    for name, value in arguments_of(request, question).items():
+        flag = {"retrieve": "--retriever"}.get(name, f"--{name}")
+        words += [
+            word for one in (value if isinstance(value, list) else [value]) for word in (flag, str(one or NO_RERANKING))
+        ]
     if question.limit != SearchQuestion.limit:
         words += ["--show", str(question.limit)]
     return shlex.join(words)
@@ -104,17 +98,7 @@ def command_line(request: ServeRequest, question: SearchQuestion) -> str:
 
 def script(request: ServeRequest, question: SearchQuestion) -> str:
     """Lines of Python that print ranks, docids and scores."""
-    said: dict[str, Any] = {} if request.encoder is None else {"encoder": request.encoder}
-    if not _auto(question):
-        said["retrieve"] = _joined(question)
-    forms = {"fuse": question.fuse, "prf": question.prf, "expand": question.expand}
-    said |= {name: _written(form) for name, form in forms.items() if form is not None}
-    if question.hits != SearchQuestion.hits:
-        said["hits"] = question.hits
-    rerank = _rerank(question)
-    if rerank != [SearchQuestion.rerank]:
-        said["rerank"] = None if not rerank else rerank[0] if len(rerank) == 1 else rerank
-    arguments = "".join(f", {name}={value!r}" for name, value in said.items())
+    arguments = "".join(f", {name}={value!r}" for name, value in arguments_of(request, question).items())
     return (
         "from rnnreranker import open_index\n\n"
         f"index = open_index({request.index!r})\n"
@@ -122,6 +106,22 @@ def script(request: ServeRequest, question: SearchQuestion) -> str:
         f"for rank, (docid, score) in enumerate(run['query'][:{question.limit}], 1):\n"
         "    print(rank, docid, f'{score:.6f}', sep='\\t')\n"
     )
+
+
+def arguments_of(request: ServeRequest, question: SearchQuestion) -> dict[str, Any]:
+    """The arguments of `Index.search` that differ from the defaults, methods in their written form."""
+    forms = {"fuse": question.fuse, "prf": question.prf, "expand": question.expand}
+    rerank = _rerank(question)
+    given = {
+        "encoder": request.encoder,
+        "retrieve": None if _auto(question) else _joined(question),
+        **{name: None if form is None else _written(form) for name, form in forms.items()},
+        "hits": None if question.hits == SearchQuestion.hits else question.hits,
+    }
+    said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if rerank != [SearchQuestion.rerank]:
+        said["rerank"] = None if not rerank else rerank[0] if len(rerank) == 1 else rerank
+    return said
 
 
 def conditions(answered: Answered) -> str:

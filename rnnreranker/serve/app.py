@@ -6,12 +6,13 @@ import contextlib
 import socket
 import sys
 import time
+from functools import partial
 from importlib import resources
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 from pydantic import Discriminator, Tag
 from starlette.exceptions import HTTPException
 
@@ -122,23 +123,18 @@ def make_app(collection: ServedIndex) -> Guard:
 def _add_page(app: FastAPI) -> None:
     """Add the page, its style and its script; they contain nothing of the index."""
     style = "".join(_template(folder, name) for folder, name in TEMPLATES.items())
-    page, script = _template("serve", "page.html"), _template("serve", "page.js")
+    files = {
+        "/": (_template("serve", "page.html"), "text/html"),
+        "/style.css": (style, "text/css"),
+        "/page.js": (_template("serve", "page.js"), "text/javascript"),
+        "/icon.svg": (_template("serve", "icon.svg"), "image/svg+xml"),
+    }
+    for path, (content, media_type) in files.items():
+        app.add_route(path, partial(_file, content, media_type))
 
-    @app.get("/", include_in_schema=False)
-    async def root() -> HTMLResponse:
-        return HTMLResponse(page)
 
-    @app.get("/style.css", include_in_schema=False)
-    async def styles() -> Response:
-        return Response(style, media_type="text/css")
-
-    @app.get("/page.js", include_in_schema=False)
-    async def scripts() -> Response:
-        return Response(script, media_type="text/javascript")
-
-    @app.get("/icon.svg", include_in_schema=False)
-    async def icon() -> Response:
-        return Response(_template("serve", "icon.svg"), media_type="image/svg+xml")
+def _file(content: str, media_type: str, request: Request) -> Response:
+    return Response(content, media_type=media_type)
 
 
 def _template(folder: str, name: str) -> str:
@@ -148,33 +144,29 @@ def _template(folder: str, name: str) -> str:
 def _say_errors(app: FastAPI) -> None:
     """Answer every error with one sentence in `error`."""
 
-    def said(request: Request, status: int, text: str) -> JSONResponse:
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        status, text = _said(request, error)
         names = ["error", *(("message", "detail") if request.url.path in AS_OTHERS else ())]
         return JSONResponse(dict.fromkeys(names, one_line(text)), status)
 
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    for kind in (RequestValidationError, RnnrerankerError, TimeoutError, HTTPException, Exception):
+        app.add_exception_handler(kind, answer)
+
+
+def _said(request: Request, error: Exception) -> tuple[int, str]:
+    """The status and the sentence of an error."""
+    if isinstance(error, RequestValidationError):
         faults = [_fault(one) for one in error.errors()[:3]]
         more = len(error.errors()) - len(faults)
-        return said(request, 422, "; ".join(faults) + (f"; and {more} more" if more > 0 else ""))
-
-    @app.exception_handler(RnnrerankerError)
-    async def refused(request: Request, error: RnnrerankerError) -> JSONResponse:
-        return said(request, 400 if isinstance(error, InputError) else 503, sentence(error))
-
-    @app.exception_handler(TimeoutError)
-    async def late(request: Request, error: TimeoutError) -> JSONResponse:
-        return said(request, 408, str(error))
-
-    @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        return 422, "; ".join(faults) + (f"; and {more} more" if more > 0 else "")
+    if isinstance(error, HTTPException):
         usual = {404: f"{request.url.path[:80]}: there is no such path.", 405: f"{request.method}: not of this path."}
-        own = error.detail if error.detail not in ("Not Found", "Method Not Allowed") else usual[error.status_code]
-        return said(request, error.status_code, own)
-
-    @app.exception_handler(Exception)
-    async def unforeseen(request: Request, error: Exception) -> JSONResponse:
-        return said(request, 500, sentence(error))
+        own = error.detail not in ("Not Found", "Method Not Allowed")
+        return error.status_code, error.detail if own else usual[error.status_code]
+    if isinstance(error, TimeoutError):
+        return 408, str(error)
+    known = 400 if isinstance(error, InputError) else 503
+    return known if isinstance(error, RnnrerankerError) else 500, sentence(error)
 
 
 def _fault(one: dict[str, Any]) -> str:

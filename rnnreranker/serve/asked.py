@@ -72,12 +72,8 @@ class DocumentsBody(BaseModel):
     top_n: Count | None = None
     return_documents: bool | None = None
     rank_fields: list[StrictStr] | None = None
-    max_chunks_per_doc: int | None = None
-    max_tokens_per_doc: int | None = None
-    max_doc_length: int | None = None
     truncation: bool | None = None
     return_embeddings: Literal[False] | None = None
-    priority: int | None = None
 
 
 class Result(BaseModel):

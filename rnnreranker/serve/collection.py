@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,7 +22,6 @@ from rnnreranker.search.show import first_line
 from rnnreranker.serve import work
 from rnnreranker.serve.question import QID, SearchQuestion, check_work
 from rnnreranker.serve.request import ServeRequest
-from rnnreranker.serve.work import LastUsed
 
 if TYPE_CHECKING:
     from rnnreranker.encode.dense import Encoder
@@ -83,7 +83,8 @@ class ServedIndex:
         self.encodes = self._can_encode()
         self._reading, self._evaluating = threading.Lock(), threading.Lock()
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-encoder")  # a queue: nobody waits long
-        self._queries, self._first = LastUsed[np.ndarray](QUERIES), LastUsed[Run](FIRST_STAGES)
+        self._vector = lru_cache(QUERIES)(lambda text: self.encode([text]))
+        self._first: dict[Hashable, Run] = {}  # the last first stages
         self._encoder: Encoder | None = None
 
     def warm(self) -> None:
@@ -113,7 +114,12 @@ class ServedIndex:
         pipeline = open_pipeline(request, {QID: question.query})
         pipeline = replace(pipeline, depth=min(pipeline.depth, self.limits.max_candidates))
         work.check()
-        stages = pipeline.stages(self._first.get((*question.first_stage, pipeline.depth), pipeline.retrieved))
+        key = (*question.first_stage, pipeline.depth)
+        if (first := self._first.get(key)) is None:
+            first = self._first[key] = pipeline.retrieved()
+            for old in list(self._first)[:-FIRST_STAGES]:
+                self._first.pop(old, None)
+        stages = pipeline.stages(first)
         work.check()
         before, after = stages[0].as_written(), stages[-1].as_written()
         return Answered(question, pipeline, before, after, stages)
@@ -191,7 +197,7 @@ class ServedIndex:
         """The vector of a query, called `QID`; recent ones are cached."""
         from rnnreranker.parts.vectors import QueryVectors
 
-        return QueryVectors((QID,), self._queries.get(text, lambda: self.encode([text])))
+        return QueryVectors((QID,), self._vector(text))
 
     def encode(self, texts: Sequence[str], what: Literal["queries", "documents"] = "queries") -> np.ndarray:
         """(n, d) float32: the vectors of texts, by the one model in memory, a few texts of one caller at a time.

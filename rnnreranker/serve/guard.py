@@ -66,24 +66,22 @@ class Guard:
         """An ASGI application."""
         if scope["type"] != "http":
             return
-        head = scope["method"] == "HEAD"
-        asked = {**scope, "method": "GET"} if head else scope
 
         async def with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [*message.get("headers", []), *own]
-            await send({**message, "body": b""} if head and "body" in message else message)
+            await send(message)
 
         try:
             self._check(scope)
             if scope["path"] in OPEN:  # always answered
-                await self._answer(asked, b"", receive, with_headers)
+                await self._answer(scope, b"", receive, with_headers)
                 return
             with self._counted("_reading"):
                 body = await self._body(scope, receive)
             with self._counted("_at_work"):
-                await self._answer(asked, body, receive, with_headers)
+                await self._answer(scope, body, receive, with_headers)
         except Refusal as refusal:
             await _say(with_headers, refusal.status, refusal.said)
 
