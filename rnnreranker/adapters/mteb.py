@@ -36,11 +36,11 @@ SPLIT = "test"
 
 
 class RnnSearch(SearchEncoderWrapper):
-    """A model of MTEB that searches and reranks by reciprocal nearest neighbours.
+    """A model of MTEB that searches and reranks by reciprocal nearest neighbours: `mteb.evaluate(RnnSearch(model),
+    tasks)`.
 
-    `mteb.evaluate(RnnSearch(model), tasks)`; the parameters that differ from the defaults are in its
-    `experiment_kwargs`, so results are kept apart from the model's own. Search is exact, by Faiss. If the task ignores
-    a document with the id of the query (`ignore_identical_ids`), the context excludes it.
+    Its `experiment_kwargs` keep results apart from the model's own. Search is exact, by Faiss. If the task ignores a
+    document with the id of the query (`ignore_identical_ids`), the context excludes it.
 
     Args:
         model: an encoder of MTEB, its name, or a `SentenceTransformer`; its similarity is cosine or the inner product.
@@ -81,10 +81,8 @@ class RnnSearch(SearchEncoderWrapper):
 class HybridSearch:
     """An index of ours as a model of MTEB, built from the documents of each task in a temporary folder.
 
-    Args:
-        parts, encoder, others: as of `build_index`.
-        retrieve, rerank: as of `Index.search`. A task's own candidates have no scores; the reranker "encoder" gives
-            their first order.
+    parts, encoder, others: as of `build_index`; retrieve, rerank: as of `Index.search`. A task's own candidates have no
+    scores; the reranker "encoder" gives their first order.
     """
 
     def __init__(
@@ -130,8 +128,6 @@ class HybridSearch:
     ) -> dict[str, dict[str, float]]:
         """The scores of the first `top_k` documents of each query, or of its candidates.
 
-        Excludes the query's own document if the task ignores it (`ignore_identical_ids`).
-
         Raises:
             InputError: no index yet; a query whose text is a dialogue.
         """
@@ -157,9 +153,7 @@ class HybridSearch:
 def local_task(folder: str | Path, name: str | None = None, *, remove_query: bool = True) -> AbsTaskRetrieval:
     """A retrieval task of a folder in BEIR's layout: corpus.jsonl, queries.jsonl, qrels/test.tsv.
 
-    Args:
-        name: of the task, None = the folder's.
-        remove_query: ignores a document with the id of the query, as BEIR does.
+    name: of the task, None = the folder's; remove_query: ignores a document with the id of the query, as BEIR does.
 
     Raises:
         InputError: no such folder, missing or unreadable files.

@@ -29,20 +29,17 @@ class RnnSearcher:
 
     Works with FaissSearcher, LuceneSearcher, LuceneImpactSearcher, LuceneHnswDenseSearcher, LuceneFlatDenseSearcher,
     HybridSearcher, and anything with their `search(q, k=)` and `batch_search(queries, qids, k=, threads=)`. Hits keep
-    their type and get the new scores. Other attributes are the wrapped searcher's (`searcher.doc(docid)`, `set_bm25`,
-    ...).
+    their type; other attributes are the wrapped searcher's (`searcher.doc(docid)`, `set_bm25`, ...).
 
     Args:
         searcher: of Pyserini 1.x or 2.x.
-        vectors: document vectors, or a path for `open_vectors`; None = the searcher's own: of a FaissSearcher, a Lucene
-            dense searcher, or the dense one of a HybridSearcher. A graph of `open_neighbours` needs neither vectors nor
-                an
-            encoder.
+        vectors: document vectors, or a path for `open_vectors`; None = the searcher's own. A graph of `open_neighbours`
+            needs neither vectors nor an encoder.
         params: rNN parameters, or a mapping of some; the searcher returns at least `params.context` candidates.
-        encoder: of queries: an object with `encode`, of Pyserini or of ours, or the name or folder of an encoder. None
-            = the searcher's own `query_encoder`; without one, queries must be vectors.
-        queries: with a graph, "run" if the searcher's scores are inner products of the graph's vectors, as a
-            FaissSearcher's can be; "none" (None) if they are not.
+        encoder: of queries: an object with `encode`, or the name or folder of an encoder; None = the searcher's own
+            `query_encoder`; without one, queries must be vectors.
+        queries: with a graph, "run" if the searcher's scores are inner products of the graph's vectors; "none" (None)
+            if they are not.
         threads: of reranking; None = one per core.
         missing: as in `RnnReranker`.
 
@@ -53,7 +50,6 @@ class RnnSearcher:
 
         searcher = RnnSearcher(LuceneSearcher("bm25-index"), "my-index", encoder="minilm")
         hits = searcher.search("what is a reciprocal neighbour", k=10)
-        searcher = RnnSearcher(LuceneSearcher("bm25-index"), open_neighbours("my-index"))  # no model, no vectors
     """
 
     def __init__(
@@ -84,11 +80,9 @@ class RnnSearcher:
         self._encodes_first = encoder is None and _takes_arrays(searcher)
 
     def search(self, q: Any, k: int = 10, **options: Any) -> list[Any]:
-        """The k best reranked hits of one query, in the type of the wrapped searcher.
+        """The k best reranked hits of one query; options: of the wrapped searcher.
 
-        Args:
-            q: text; for a FaissSearcher also a vector, (d,) or (1, d); for a Lucene dense one also "[0.5, ...]".
-            options: of the wrapped searcher.
+        q: text; for a FaissSearcher also a vector, (d,) or (1, d); for a Lucene dense one also "[0.5, ...]".
 
         Raises:
             InputError: k below 1, a hit without a vector, a vector of another dimension.
@@ -102,12 +96,9 @@ class RnnSearcher:
     def batch_search(
         self, queries: Sequence[Any], qids: Sequence[str], k: int = 10, threads: int = 1, **options: Any
     ) -> dict[str, list[Any]]:
-        """The k best reranked hits of every query, by query id.
+        """The k best reranked hits of every query, by query id; threads, options: of the wrapped searcher.
 
-        Args:
-            queries: Q texts; for a FaissSearcher also (Q, d) vectors.
-            qids: Q query ids.
-            threads, options: of the wrapped searcher.
+        queries: Q texts; for a FaissSearcher also (Q, d) vectors; qids: Q query ids.
 
         Raises:
             InputError: as `search`, and another number of ids than queries.
@@ -219,7 +210,6 @@ def _dense(searcher: Any) -> Any:
 
 
 def _is_lucene_dense(searcher: Any) -> bool:
-    """Whether a searcher is LuceneHnswDenseSearcher or LuceneFlatDenseSearcher, without importing Pyserini."""
     return type(searcher).__name__ in ("LuceneHnswDenseSearcher", "LuceneFlatDenseSearcher")
 
 

@@ -48,10 +48,7 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
 
 
 def as_run(requests: Sequence[Request]) -> Run:
-    """The candidates of requests as a run; qids and docids become strings.
-
-    Of a repeated docid, as of segments, the highest score counts.
-    """
+    """The candidates of requests as a run; of a repeated docid, as of segments, the highest score counts."""
     return Run.from_dict(
         {
             str(request["query"]["qid"]): {
@@ -63,9 +60,7 @@ def as_run(requests: Sequence[Request]) -> Run:
 
 
 def inputs_of(requests: Sequence[Request]) -> Inputs:
-    """The texts of the queries and of their candidates, for rerankers that read texts.
-
-    Of a repeated docid the text with the highest score counts, and of several queries the first one's.
+    """The texts of the queries and of their candidates; of a repeated docid the one with the highest score.
 
     Raises:
         InputError: no text: `doc` must be a string, or have one under `contents`, `text`, `segment`, `passage` or
@@ -84,17 +79,11 @@ def inputs_of(requests: Sequence[Request]) -> Inputs:
 def rerank_requests(
     requests: Sequence[Request], reranker: Reranker, queries: QueryVectors | None = None
 ) -> list[Request]:
-    """Copies of the requests with their candidates in the new order and with the new scores.
-
-    A repeated docid comes back once, with its highest score.
+    """Copies of the requests with their candidates in the new order and with the new scores, a repeated docid once.
 
     Args:
-        requests: of `read_requests`.
         reranker: any of `rerank`.
         queries: a vector for every query, by qid; None if the reranker needs none, or has them.
-
-    Raises:
-        InputError: as the reranker.
     """
     new = reranker.rerank(as_run(requests), queries)
     result = []

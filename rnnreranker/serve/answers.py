@@ -37,11 +37,7 @@ def search_answer(collection: ServedIndex, question: SearchQuestion) -> dict[str
 
 
 def explained_answer(collection: ServedIndex, question: SearchQuestion, size: str | None = "wide") -> dict[str, Any]:
-    """The fields of `ExplainAnswer` for a question; size: of the picture, None = without one.
-
-    Raises:
-        InputError: not reranked by rnn.
-    """
+    """The fields of `ExplainAnswer`; size: of the picture, None = without one; InputError: not reranked by rnn."""
     answered = collection.answer(question, explain=True)
     with one_blas_thread():  # others work beside it
         return _explained(collection, answered, size)

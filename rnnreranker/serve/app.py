@@ -121,7 +121,6 @@ def make_app(collection: ServedIndex) -> Guard:
 
 
 def _add_page(app: FastAPI) -> None:
-    """Add the page, its style and its script; they contain nothing of the index."""
     style = "".join(_template(folder, name) for folder, name in TEMPLATES.items())
     files = {
         "/": (_template("serve", "page.html"), "text/html"),
@@ -179,11 +178,7 @@ def _fault(one: dict[str, Any]) -> str:
 
 
 def serve(request: ServeRequest) -> None:
-    """Serve the page and the API until the process is interrupted.
-
-    Raises:
-        InputError: a port in use, a host of another machine; as `ServedIndex`.
-    """
+    """Serve the page and the API until the process is interrupted; InputError: a port in use, another machine's host."""
     import uvicorn
 
     from rnnreranker.serve.app import make_app
@@ -202,7 +197,7 @@ def serve(request: ServeRequest) -> None:
 
 
 def serve_tools(request: ServeRequest) -> None:
-    """Serve the Model Context Protocol on stdin and stdout until the client leaves; errors as `ServedIndex`."""
+    """Serve the Model Context Protocol on stdin and stdout until the client leaves."""
     from rnnreranker.serve.tools import make_tools
 
     collection = ServedIndex(request)
@@ -211,7 +206,6 @@ def serve_tools(request: ServeRequest) -> None:
 
 
 def _listening(request: ServeRequest) -> socket.socket:
-    """A bound socket; refuses a port in use before an index is opened."""
     family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
     try:
         bound = socket.create_server((request.host.strip("[]"), request.port), family=family, backlog=256)

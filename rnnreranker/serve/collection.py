@@ -37,12 +37,7 @@ SHOWN_TEXT = 240  # characters of a result
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """An answered question.
-
-    Attributes:
-        before, after: the runs of the first and the last stage, with the scores of their files.
-        stages: all runs of the pipeline.
-    """
+    """An answered question: the first and the last run with the scores of their files, and all runs of the pipeline."""
 
     question: SearchQuestion
     pipeline: Pipeline
@@ -200,7 +195,7 @@ class ServedIndex:
         return QueryVectors((QID,), self._vector(text))
 
     def encode(self, texts: Sequence[str], what: Literal["queries", "documents"] = "queries") -> np.ndarray:
-        """(n, d) float32: the vectors of texts, by the one model in memory, a few texts of one caller at a time.
+        """(n, d) float32: the vectors of texts, a few texts of one caller at a time.
 
         Raises:
             InputError, UnavailableError, MissingDependencyError: the encoder of the index is unknown or not here.

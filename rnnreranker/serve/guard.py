@@ -149,11 +149,7 @@ class Guard:
 
 
 def _name(host: str) -> str:
-    """The name in a Host header, without the port.
-
-    >>> _name("localhost:8000"), _name("[::1]:8000"), _name("127.0.0.1")
-    ('localhost', '[::1]', '127.0.0.1')
-    """
+    """The name in a Host header, without the port."""
     return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 

@@ -77,8 +77,8 @@ class SearchQuestion:
 def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, explain: bool = False) -> None:
     """Refuse methods that would take more than about a second, or 200 MB, for a number of candidates.
 
-    The work of a reranker is its context times the two largest of its other counts, such as k and probes. Measured on
-    one core, `max_work` pairs take .1 to .6 s, and an explanation of 200 candidates 1.1 s.
+    The work of a reranker is its context times the two largest of its other counts, such as k and probes: on one core,
+    `max_work` pairs take .1 to .6 s, and an explanation of 200 candidates 1.1 s.
 
     Raises:
         InputError: a count above `max_candidates`, or contexts beyond these limits.

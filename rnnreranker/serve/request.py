@@ -22,7 +22,7 @@ SHORTEST_TOKEN = 8  # characters
 
 @dataclass(frozen=True)
 class Limits(Params):
-    """The limits of a request; one beyond them is answered with 413, 422, 408 or 429 and a sentence."""
+    """The limits of a request; beyond them the answer is 413, 422, 408 or 429 and a sentence."""
 
     max_body: int = setting(4 * 2**20, "bytes of a request", at_least=1024)
     max_candidates: int = setting(1000, "candidates of a query, also those given", at_least=1)
@@ -40,12 +40,10 @@ class ServeRequest(Request):
     """A server.
 
     Attributes:
-        index: a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
         host, port: to listen on; 0 = any free port.
         token: the clients' bearer token; None = none, on loopback only.
         topics, qrels: of the page, names or files; a built-in collection has its own, "none" = none.
-        measures, protocol: of judged topics; None = the protocol of the judgements, see `protocol_of`.
-        encoder: of queries, in its written form; None = the index's.
+        protocol: None = that of the judgements, see `protocol_of`.
     """
 
     index: str = setting(MISSING, INDEX)
@@ -104,11 +102,7 @@ class ServeRequest(Request):
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine only.
-
-    >>> is_local("127.0.0.1"), is_local("::1"), is_local("localhost"), is_local("0.0.0.0"), is_local("")
-    (True, True, True, False, False)
-    """
+    """Whether a host is this machine only."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -74,10 +74,8 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
 
 
 def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any]]:
-    """The answer for clients of text-embeddings-inference: index, score and perhaps the text, best first.
-
-    Raises:
-        InputError: as `_of_texts`; a text that is too long, unless `truncate` cuts its end.
+    """The answer for clients of text-embeddings-inference; InputError: a text that is too long, unless `truncate` cuts
+    it.
     """
     if body.truncate and (body.truncation_direction or "right").lower() == "left":
         raise InputError("truncation_direction=Left: this encoder reads the beginning of a text; expected Right")
@@ -91,8 +89,8 @@ def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any
 def rerank_documents(collection: ServedIndex, body: DocumentsBody) -> dict[str, Any]:
     """The answer for clients of Cohere and Jina: `results` with index and relevance_score, best first.
 
-    A `model` in the written form of rnn, `rnn:k=20`, gives the settings; other names count as `rnn`. Long texts are
-    cut, as by Cohere and Jina, unless `truncation` is false.
+    A `model` in the written form of rnn, `rnn:k=20`, gives the settings; other names count as `rnn`. Long texts are cut
+    unless `truncation` is false.
     """
     texts = [_text(number, one, body.rank_fields) for number, one in enumerate(body.documents)]
     model = body.model or RNN

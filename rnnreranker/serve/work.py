@@ -29,9 +29,7 @@ def check() -> None:
 class RequestWorkers:
     """Threads that answer requests.
 
-    Args:
-        seconds: limit of a request, with the time in which it waits for a thread.
-        count: of threads; None = several per core. A second thread does not speed up work in Python.
+    seconds: limit of a request, with its waiting time; count: of threads, None = several per core.
     """
 
     def __init__(self, seconds: float, count: int | None = None) -> None:

@@ -24,10 +24,7 @@ VECTORS = ("query_vec", "doc_vec")
 def with_queries(frame: pandas.DataFrame, topics: pandas.DataFrame | None = None) -> pandas.DataFrame:
     """The frame with `query` in every row: `+` drops it from the rows that only its right side retrieved.
 
-    topics: further rows with qid and query.
-
-    Raises:
-        InputError: a qid without a query in any row.
+    topics: further rows with qid and query. InputError: a qid without a query in any row.
     """
     import pandas
 
@@ -48,10 +45,7 @@ def with_queries(frame: pandas.DataFrame, topics: pandas.DataFrame | None = None
 def with_scores(frame: pandas.DataFrame, context: int | None) -> pandas.DataFrame:
     """The frame with a score in every row: `|` drops them.
 
-    context: number of candidates that are reranked; None = all.
-
-    Raises:
-        InputError: no score, and a query has more candidates than the context.
+    context: number of candidates that are reranked, None = all. InputError: no score, and more candidates than that.
     """
     if "score" in frame.columns:
         return frame

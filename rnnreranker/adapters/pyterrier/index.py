@@ -49,11 +49,7 @@ class RnnIndex(pyterrier.Artifact):
         return f"RnnIndex({self.index.name!r})"
 
     def corpus_graph(self, k: int | None = None) -> Any:
-        """The graph of the index, with k neighbours of a document, for GAR of pyterrier_adaptive, LADR of pyterrier_dr.
-
-        Raises:
-            MissingDependencyError: pyterrier_adaptive is not installed.
-        """
+        """The graph of the index, with k neighbours of a document, for GAR of pyterrier_adaptive, LADR of pyterrier_dr."""
         adaptive = require("pyterrier_adaptive", "a corpus graph of PyTerrier", "'rnnreranker[pyterrier]'")
         return adaptive.NpTopKCorpusGraph(Path(str(self.path)) / PART, k)
 
@@ -84,11 +80,8 @@ class RnnRetriever(pyterrier.Transformer):
         return _shown("RnnRetriever", self.index, self.asked)
 
     def transform(self, inp: pandas.DataFrame) -> pandas.DataFrame:
-        """The hits of every query, with `score` and `rank` (from 0), and the columns of the query.
-
-        Raises:
-            pyterrier.validate.InputValidationError: no qid or query, or rows of documents.
-            InputError, UnavailableError: as `Index.search`.
+        """The hits of every query, with `score` and `rank` (from 0), and the columns of the query; errors as
+        `Index.search`.
         """
         pyterrier.validate.query_frame(inp, extra_columns=["query"], context=self)
         topics = _topics(with_queries(inp))
@@ -102,10 +95,7 @@ class RnnIndexReranker(pyterrier.Transformer):
     Args:
         index: an `Index`, or a name for `open_index`.
         rerank, others: as of `Index.rerank`.
-        topics: with qid and query, for rows without a query, which `+` leaves; other rows of their qid come first.
-
-    Raises:
-        InputError: unknown method or settings.
+        topics: with qid and query, for rows without a query, which `+` leaves.
     """
 
     def __init__(
@@ -136,8 +126,7 @@ class RnnIndexReranker(pyterrier.Transformer):
 
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
-            InputError, UnavailableError: as `Index.rerank`; a qid without a query; without scores more candidates than
-                the context.
+            InputError, UnavailableError: as `Index.rerank`, `with_queries` and `with_scores`.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
         frame = with_queries(

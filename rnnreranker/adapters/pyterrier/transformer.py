@@ -27,8 +27,7 @@ class RnnTransformer(pyterrier.Transformer):
 
     Args:
         params: rNN parameters, or a mapping; reranks the first `params.context` rows of a query, by score.
-        graph: of `open_neighbours`, in place of vectors; inner products with the query are unknown
-            (`RnnParams.without_query`).
+        graph: of `open_neighbours`, in place of vectors; see `RnnParams.without_query`.
         threads: None = one per core; results do not depend on it.
     """
 

@@ -22,8 +22,8 @@ from haystack import Document, component, default_from_dict, default_to_dict  # 
 class HaystackRnnReranker:
     """Reranks the documents of an embedding retriever by reciprocal nearest neighbours.
 
-    The retriever needs `return_embedding=True` and the number of documents to rerank as its `top_k` (60). The scores of
-    the documents are the first stage; without any score, similarities to the query are.
+    The retriever needs `return_embedding=True` and, as its `top_k`, the number of documents to rerank (60). Their
+    scores are the first stage; without any score, similarities to the query are.
 
     Args:
         metric: of the embeddings: dot_product, the default of InMemoryDocumentStore, cosine or l2.

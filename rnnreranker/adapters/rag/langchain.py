@@ -28,9 +28,8 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetrieve
 class LangChainRnnRetriever(BaseRetriever):
     """Searches a vector store, and reranks its documents by reciprocal nearest neighbours.
 
-    The store's embeddings encode the query once. The store returns `params.context` documents; each gets s* as
-    `rnn_score` in its metadata. `invoke(query, k=…, filter=…)` passes all arguments but `k` to the store, before
-    `search_kwargs`.
+    The store returns `params.context` documents; each gets s* as `rnn_score` in its metadata. `invoke(query, k=…,
+    filter=…)` passes all arguments but `k` to the store, before `search_kwargs`.
 
     Fields:
         store: a `VectorStore`, or its `as_retriever(...)`, whose `search_kwargs` then count.
@@ -126,11 +125,7 @@ class LangChainRnnRetriever(BaseRetriever):
 
 
 def _of_store(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields, with the store and the search settings of a retriever.
-
-    Raises:
-        InputError: neither a store nor its retriever; a retriever with another search type.
-    """
+    """The fields, with the store and the search settings of a retriever; InputError: no store, another search type."""
     given = fields.get("store")
     if isinstance(given, VectorStoreRetriever):
         if given.search_type != "similarity":

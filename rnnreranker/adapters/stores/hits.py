@@ -31,7 +31,7 @@ def rerank_returned(
 ) -> RerankedHits:
     """The order of the hits by s*, best first: (n,) int64 positions in `ids`, and their s*, (n,) float32.
 
-    Keeps the better one of two hits with the same id, so n may be smaller than N; no hits give none.
+    Keeps the better one of two hits with the same id; no hits give none.
 
     Args:
         store: its name in errors.
@@ -75,11 +75,7 @@ def rerank_returned(
 
 
 def matrix_of(store: str, ids: Sequence[Hashable], vectors: Sequence[Any] | np.ndarray, advice: str) -> np.ndarray:
-    """(N, d) float32: the vectors of the hits.
-
-    Raises:
-        InputError: as `rerank_returned`; names the first such hit.
-    """
+    """(N, d) float32: the vectors of the hits; InputError: as `rerank_returned`, with the first such hit."""
     if len(vectors) != len(ids):
         raise InputError(f"{store}: {len(vectors)} vectors of {len(ids)} hits; {advice}")
     lost = [name for name, vector in zip(ids, vectors, strict=True) if vector is None or _empty(vector)]

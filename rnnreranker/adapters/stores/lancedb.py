@@ -37,8 +37,7 @@ class LanceDBRnnReranker(Reranker):
     Args:
         metric: of the search (`.metric(...)`): l2, LanceDB's default, cosine or dot; or the table, for its index's
             metric.
-        query: the query's vector, (d,), or a function from the query's text to it; None = unknown. It also verifies
-            that the distances are those of `metric`.
+        query: the query's vector, (d,), or a function from its text to it; None = unknown. It also verifies the metric.
         vector: the selected column of the vectors; None = the only one.
         params: as `rerank_hits`.
         return_score: "relevance", or "all" to keep LanceDB's own scores too.

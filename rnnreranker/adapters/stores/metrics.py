@@ -41,7 +41,6 @@ class StoreMetric:
     known: Mapping[str, StoreMetric] = dataclasses.field(default_factory=dict)
 
     def of_fusion(self) -> StoreMetric:
-        """This metric with scores of a fusion, higher is better."""
         return dataclasses.replace(self, readings=(same,), fused=True)
 
     def compared(self, query: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -56,16 +55,10 @@ class StoreMetric:
     def similarities(
         self, store: str, ids: Sequence[Hashable], scores: np.ndarray, query: np.ndarray | None, rows: np.ndarray
     ) -> np.ndarray:
-        """(N,) float64: the similarities of the scores, if they can be of this metric.
+        """(N,) float64: the similarities of the scores; InputError: they do not fit this metric, query and vectors.
 
-        Args:
-            store, ids: for messages.
-            scores: (N,) float64, of the store.
-            query: (d,), or None = unknown: refuses scores that no query has with these vectors.
-            rows: (N, d).
-
-        Raises:
-            InputError: the scores do not fit this metric, query and vectors.
+        scores: (N,) float64, of the store; query: (d,), or None = unknown: refuses scores that no query has; rows: (N,
+        d).
         """
         if self.fused:
             self._check_order(store, scores, query, rows)
@@ -202,11 +195,7 @@ DISTANCE = StoreMetric("l2", (of_distance,))
 
 
 def metric_of(metrics: Mapping[str, StoreMetric], name: Any, argument: str = "metric") -> StoreMetric:
-    """The metric of a store's name, in any case; a member of an enumeration counts as its value.
-
-    Raises:
-        InputError: not one of `metrics`.
-    """
+    """The metric of a store's name, in any case, or of a member of an enumeration; InputError: not one of `metrics`."""
     said = str(getattr(name, "value", name))
     by_name = {known.lower(): known for known in metrics}
     if said.lower() not in by_name:
