@@ -49,7 +49,9 @@ class RnnIndex(pyterrier.Artifact):
         return f"RnnIndex({self.index.name!r})"
 
     def corpus_graph(self, k: int | None = None) -> Any:
-        """The graph of the index, with k neighbours of a document, for GAR of pyterrier_adaptive, LADR of pyterrier_dr."""
+        """The graph of the index, with k neighbours of a document, for pyterrier_adaptive (GAR) and pyterrier_dr
+        (LADR).
+        """
         adaptive = require("pyterrier_adaptive", "a corpus graph of PyTerrier", "'rnnreranker[pyterrier]'")
         return adaptive.NpTopKCorpusGraph(Path(str(self.path)) / PART, k)
 
