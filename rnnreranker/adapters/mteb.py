@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,10 @@ from rnnreranker.base.given import array_of
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.rnn.hits import params_of, rerank_hits
+from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.parts.vectors import QueryVectors
+from rnnreranker.parts.vectors.faiss_folder import FaissVectors
+from rnnreranker.rnn.hits import params_of
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.runs import Run
 from rnnreranker.search.opened import Index, build_index, open_index
@@ -67,7 +70,7 @@ class RnnSearch(SearchEncoderWrapper):
             raise InputError(
                 f"{meta.name}: compares by {meta.similarity_fn_name}; expected {' or '.join(map(str, COMPARED))}"
             )
-        self._reranked = _Reranked(model, params_of(params))
+        self._reranked = _Reranked(model, params_of(params), threads)
         super().__init__(model, index_backend=self._reranked)
         self.mteb_model_meta = _marked(meta, {"rnn": _form(self._reranked.params)})
 
@@ -218,10 +221,10 @@ def _data_of(folder: Path) -> Any:
 class _Reranked:
     """MTEB's exact Faiss index with reranking of its first hits."""
 
-    def __init__(self, model: Any, params: RnnParams) -> None:
+    def __init__(self, model: Any, params: RnnParams, threads: int | None) -> None:
         self._first = FaissSearchIndex(model)
         self._unit = model.mteb_model_meta.similarity_fn_name is ScoringFunction.COSINE
-        self.params = params
+        self.params, self.threads = params, threads
         self.without: list[str] = []  # for each query a document that is left out
 
     def add_documents(self, embeddings: Any, idxs: list[str]) -> None:
@@ -244,29 +247,22 @@ class _Reranked:
         queries = array_of(embeddings, "embeddings").astype(np.float32)
         if self._unit:
             queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        rows_of = {docid: row for row, docid in enumerate(self._first.idxs)}
-        reranked: list[tuple[list[float], list[int]]] = []
-        for query, (known, hits) in enumerate(zip(scores, positions, strict=True)):
-            candidates = None if top_ranked is None else top_ranked[(query_idx_to_id or {})[query]]
-            rows = hits if candidates is None else [rows_of[candidates[at]] for at in hits]
-            own = rows_of.get(self.without[query]) if self.without else None
-            kept = [at for at, row in enumerate(rows) if row != own]
-            left, their = [known[at] for at in kept], [hits[at] for at in kept]
-            reranked.append(self._reranked(queries[query], left, their, [rows[at] for at in kept]))
-        return [values[:top_k] for values, _ in reranked], [hits[:top_k] for _, hits in reranked]
-
-    def _reranked(
-        self, query: np.ndarray, scores: list[float], hits: list[int], rows: Iterable[int]
-    ) -> tuple[list[float], list[int]]:
-        """The hits in their new order: the first by s*, the others below them."""
-        context = min(self.params.context, len(hits))
-        if not context:
-            return [], []
-        vectors = self._first.index.reconstruct_batch(np.array([*rows][:context], dtype=np.int64))
-        order, similar = rerank_hits(query, vectors, np.array(scores[:context], dtype=np.float32), self.params)
-        below = float(similar[-1]) - 1.0
-        others = [below - at for at in range(len(hits) - context)]
-        return [*similar.astype(float).tolist(), *others], [*(hits[at] for at in order.tolist()), *hits[context:]]
+        docids = list(self._first.idxs)
+        hits: dict[str, dict[str, float]] = {}
+        at: dict[str, dict[str, int]] = {}  # query → docid → position
+        for query, (known, rows) in enumerate(zip(scores, positions, strict=True)):
+            names = docids if top_ranked is None else top_ranked[(query_idx_to_id or {})[query]]
+            at[str(query)] = {names[one]: one for one in rows}
+            own = {names[one]: float(score) for one, score in zip(rows, known, strict=True)}
+            if self.without:
+                own.pop(self.without[query], None)
+            hits[str(query)] = own
+        run = Run.from_dict({query: own for query, own in hits.items() if own})
+        reranker = RnnReranker(FaissVectors(self._first.index, docids), self.params, threads=self.threads)
+        new = reranker.rerank(run, QueryVectors(tuple(hits), queries)) if len(run) else run
+        best = {query: new[query][:top_k] if query in new else [] for query in hits}
+        ranks = [[at[query][docid] for docid, _ in ranked] for query, ranked in best.items()]
+        return [[score for _, score in ranked] for ranked in best.values()], ranks
 
 
 def _form(params: RnnParams) -> str:

@@ -178,7 +178,7 @@ def _fault(one: dict[str, Any]) -> str:
 
 
 def serve(request: ServeRequest) -> None:
-    """Serve the page and the API until the process is interrupted; InputError: a port in use, a host that is not ours."""
+    """Serve the page and the API until the process is interrupted; InputError: a port in use, a foreign host."""
     import uvicorn
 
     from rnnreranker.serve.app import make_app
