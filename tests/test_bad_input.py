@@ -355,7 +355,7 @@ def test_documents_that_fail_in_the_middle_leave_nothing(files: Path, expect_ref
     expect_refusal(
         index,
         "--documents bad.jsonl --output out/index",
-        r"bad\.jsonl:3: docid a was there before \(document 1\); every",
+        r"bad\.jsonl:3: docid a repeats document 1; every",
     )
 
 
@@ -403,7 +403,7 @@ def test_no_network_for_a_data_set(expect_refusal: Refusal, name: str) -> None:
 @pytest.mark.usefixtures("offline")
 def test_no_network_for_an_encoder(expect_refusal: Refusal) -> None:
     flags = "--index docs.npy --topics topics.tsv --output out/run.txt --encoder some-group/some-model"
-    expect_refusal(search, flags, "encoder some-group/some-model: not in the cache and not to be had from the hub")
+    expect_refusal(search, flags, "encoder some-group/some-model: not in the cache, and the hub does not give it")
 
 
 def test_a_prebuilt_index_that_is_not_known(expect_refusal: Refusal) -> None:

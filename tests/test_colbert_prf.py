@@ -235,13 +235,3 @@ def test_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     ):
         with pytest.raises(InputError, match=said):
             run_search(*named, *flags, "--rerank", "none", "--output", again)
-
-
-def test_stored_tokens_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
-    source = made_up(tmp_path)
-    vectors = source.vectors.copy()
-    vectors[3] = np.nan
-    np.save(source.folder / "vectors.npy", vectors)
-    broken = TokenSource(tmp_path, {"encoder": source.encoder})
-    with pytest.raises(InputError, match=r"vectors.npy: the vector of 3 has NaN or infinite values; build the index"):
-        Lexicon(broken, special=SPECIAL).nearest(np.ones((1, D), dtype=np.float32))

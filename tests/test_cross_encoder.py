@@ -85,7 +85,7 @@ def test_models_for_something_else_are_refused(folder: Path, tmp_path: Path) -> 
     bare.mkdir()
     for name in ("config.json", "model.safetensors"):
         shutil.copy(folder / name, bare)
-    with pytest.raises(InputError, match=r"no tokenizer in this folder; expected one of tokenizer.json"):
+    with pytest.raises(InputError, match=r"its tokenizer knows no words; expected tokenizer.json"):
         PairScorer.load(str(bare))
     (bare / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(InputError, match="a model without architectures"):
@@ -107,5 +107,5 @@ def test_scores_that_are_no_numbers_are_refused(folder: Path, tmp_path: Path, sc
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InputError, match=r"its weights lack classifier\.weight \(1 missing\)"):
         PairScorer.load(str(broken))
-    with pytest.raises(InputError, match="pair 1: expected two strings"):
+    with pytest.raises(InputError, match="text 1 is a tuple; expected a string"):
         scorer.score([("w1", "w2"), ("w1", None)])  # type: ignore[list-item]

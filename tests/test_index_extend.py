@@ -201,7 +201,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             ["--append", more],
             rf"more\.jsonl:1: docid d18 is in {re.escape(str(index))} already; every document needs",
         ),
-        (["--append", more, "--documents", more], "--documents beside --append, which makes every part as it is there"),
+        (["--append", more, "--documents", more], "--documents beside --append; leave it out"),
         (["--append", more, "--parts", "dense", "--dtype", "float16"], "--parts and --dtype beside --append"),
         (["--append", more, "--address", "x"], "--address x goes with --backend dask or ray"),
         (["--append", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
@@ -213,7 +213,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(InputError, match=r"no index to add to; make one with --documents"):
         main(["--append", more, "--output", str(tmp_path / "nowhere")])
     monkeypatch.setattr(WordEncoder, "fingerprint", "words-2")
-    with pytest.raises(InputError, match="its part dense was made by words as it was then, which is another enc"):
+    with pytest.raises(InputError, match="the files of the encoder words of its part dense have changed since"):
         added(tmp_path, index, range(20, 25))
     assert content(index) == before
 

@@ -67,7 +67,7 @@ def source_of(folder: Path, weights: np.ndarray, exact: bool = False) -> WordNei
 @pytest.mark.parametrize("block", [2**23, 40])
 def test_cosines_are_those_of_loops(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "BLOCK", block)
-    monkeypatch.setattr(words_module, "KEPT", 1000)
+    monkeypatch.setattr(postings, "KEPT", 1000)
     weights = weights_of(90)
     source = source_of(tmp_path / "words", weights)
     edges, scores = source.nearest(np.arange(90), 6)

@@ -16,11 +16,10 @@ from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.diagnosing import token_search
 from rnnreranker.parts.base import describe
-from rnnreranker.parts.tokens.neighbours import FILE, TokenNeighbours
+from rnnreranker.parts.tokens.neighbours import TokenNeighbours
 from rnnreranker.parts.tokens.part import TokenParams, TokensPart
 from rnnreranker.parts.tokens.source import TokenSource, query_tokens, write_tokens
 from rnnreranker.runs import Run
-from tests.test_checksums import without_checksums
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import WORDS, make_encoder
 
@@ -101,8 +100,7 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     index = tmp_path / "index"
     assert run_index(*of_index(world, index)) == 0
     said = capsys.readouterr().err
-    assert re.search(r"tokens: at most \d+ in a document \(mean of the first 62 documents\), 36 bytes each", said)
-    assert "searched by exact; 1 text cut at 30 tokens; 1 text empty, never found" in said
+    assert "searched by exact; 1 text cut at 30 tokens" in said
     assert run_index(*of_index(world, index)) == 0
     assert "already complete" in capsys.readouterr().err
     with pytest.raises(InputError, match=r"holds an index of other tokens \(search auto, encoder .*\)"):
@@ -183,10 +181,6 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     assert "ivf-pq" not in capsys.readouterr().err
     with pytest.raises(InputError, match=r"tokens:search=ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
         run_index(*of_index(world, tmp_path / "small", "--parts", "tokens:search=ivf-pq"))
-    without_checksums(index)
-    (index / TokenSource.files / FILE).write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"neighbours.faiss: cannot be read as a Faiss index"):
-        run_search(*of_search(world, index, run))
 
 
 def test_what_does_not_fit_is_refused(world: Path, tmp_path: Path) -> None:
@@ -197,9 +191,6 @@ def test_what_does_not_fit_is_refused(world: Path, tmp_path: Path) -> None:
         source.search(np.ones((1, 8), dtype=np.float32), np.array([0, 1]), 3)
     with pytest.raises(InputError, match=r"does not describe tokens as this version does; make the index again"):
         TokenSource(tmp_path / "made-up", {})
-    (tmp_path / "made-up" / "docid").write_text("a\nb\n")
-    with pytest.raises(InputError, match=r"docid: has 2 docids, .*offsets.npy is of 3 documents"):
-        TokenSource(tmp_path / "made-up", {})
     index = Path(shutil.copytree(world / "index", tmp_path / "index"))
     model = Path(shutil.copytree(world / "model", tmp_path / "model"))
     described = (index / "rnnreranker.json").read_text().replace(str(world / "model"), str(model))
@@ -207,7 +198,7 @@ def test_what_does_not_fit_is_refused(world: Path, tmp_path: Path) -> None:
     config = model / "2_MultiVectorMask" / "config.json"
     config.write_text(config.read_text().replace('","', '","w1",'))
     config.write_text(config.read_text() + "\n")
-    with pytest.raises(InputError, match="as it was then, which is another encoder now; make the index again"):
+    with pytest.raises(InputError, match=r"the files of its encoder .* have changed since; make the index again"):
         run_search(*of_search(world, index, tmp_path / "run.txt"))
     np.save(tmp_path / "vectors.npy", np.eye(3, dtype=np.float32))
     (tmp_path / "vectors.ids").write_text("a\nb\nc\n")

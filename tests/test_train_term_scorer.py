@@ -13,7 +13,7 @@ import torch
 
 from rnnreranker import InputError, SoftLabels, label_distribution
 from rnnreranker.encode.model_folder import find_model
-from rnnreranker.encode.words.scorer import TermScorer, load_term_scorer
+from rnnreranker.encode.words.scorer import TermScorer
 from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
@@ -111,7 +111,7 @@ def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
 
 
 def test_predicted_weights(made: Path) -> None:
-    scorer = load_term_scorer(made / "scorer")
+    scorer = TermScorer(made / "scorer")
     text = "w3 w39, w39"
     found = scorer.words(text)
     assert [(text[one.start : one.end], one.word) for one in found] == [("w3", "w3"), ("w39", "w39"), ("w39", "w39")]
@@ -129,7 +129,7 @@ def test_labels_of_a_scorer(made: Path, tmp_path: Path) -> None:
     assert labelled(made, tmp_path / "whole.parquet", *how) == 0
     assert labelled(made, tmp_path / "parts.parquet", *how, "--shard-size", "4", "--jobs", "2") == 0
     assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
-    scorer = load_term_scorer(made / "scorer")
+    scorer = TermScorer(made / "scorer")
     found = SoftLabels.read(tmp_path / "whole.parquet")
     for one in found:
         [query] = scorer.weights([TOPICS[one.qid]])
@@ -196,13 +196,13 @@ def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path, capsy
 
 def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no term scorer; expected a folder of"):
-        load_term_scorer(tmp_path)
+        _ = TermScorer(tmp_path).loaded
     with pytest.raises(InputError, match=r"another kind of model; expected a folder of"):
-        load_term_scorer(made / "encoder")
+        _ = TermScorer(made / "encoder").loaded
     shutil.copytree(made / "scorer", tmp_path / "damaged")
     (tmp_path / "damaged" / "scorer.safetensors").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"cannot be loaded as a term scorer \("):
-        load_term_scorer(tmp_path / "damaged")
+        _ = TermScorer(tmp_path / "damaged").loaded
     with pytest.raises(InputError, match=r"weights=scorer: needs a scorer"):
         labelled(made, tmp_path / "l.parquet", "--method", "term-weight:weights=scorer")
     with pytest.raises(InputError, match="goes with"):
@@ -211,7 +211,7 @@ def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["encoder", "sparse-encoder", "late-encoder", "cross-encoder"])
 def test_a_term_scorer_is_no_other_model(made: Path, kind: str) -> None:
-    with pytest.raises(InputError, match=rf"weighs words .*, it is no {kind}; make labels with .*term-weight:weights"):
+    with pytest.raises(InputError, match=rf"is no {kind}; use it by .*labels .*term-weight:weights"):
         find_model(str(made / "scorer"), kind)
 
 

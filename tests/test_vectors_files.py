@@ -15,12 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
 from rnnreranker.parts.neighbours.description import docids_mark
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.graph import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.texts import Texts
 from rnnreranker.parts.vectors import QueryVectors, ids, open_vectors
 from rnnreranker.parts.vectors.ids import IdTable, read_ids
 from rnnreranker.parts.vectors.mapped import map_matrix
@@ -51,26 +49,22 @@ def header(shape: str, kind: str = "'<f4'", order: str = "False") -> str:
 
 
 FAULTS = {
-    "npz": (archive(), "an .npz archive; expected one array"),
-    "pickle": (b"\x80\x04cos\nsystem\n", "does not begin as one"),
-    "objects": (saved(np.array([[{}]], dtype=object), allow_pickle=True), "has Python objects"),
-    "fields of objects": (saved(np.array([(1, "a")], dtype=[("a", "f4"), ("b", "O")])), "has Python objects"),
-    "empty": (b"", "an empty file"),
-    "magic": (b"\x93NUMPX" + saved(MATRIX)[6:], "does not begin as one"),
-    "version 9": (b"\x93NUMPY\x09\x00" + saved(MATRIX)[8:], "its header: .*"),
-    "cut in the header": (saved(MATRIX)[:40], "its header: EOF"),
-    "cut": (saved(MATRIX)[:-1], r"values of shape \(4, 3\) of float32 take 48 bytes, it has 47"),
+    "npz": (archive(), "the magic string is not correct"),
+    "pickle": (b"\x80\x04cos\nsystem\n", "the magic string is not correct"),
+    "objects": (saved(np.array([[{}]], dtype=object), allow_pickle=True), "Python objects"),
+    "fields of objects": (saved(np.array([(1, "a")], dtype=[("a", "f4"), ("b", "O")])), "Python objects"),
+    "empty": (b"", "EOF"),
+    "version 9": (b"\x93NUMPY\x09\x00" + saved(MATRIX)[8:], "version"),
+    "cut in the header": (saved(MATRIX)[:40], "EOF"),
+    "cut": (saved(MATRIX)[:-1], "greater than file size"),
     "longer": (saved(MATRIX) + b"\0", "take 48 bytes, it has 49"),
-    "two arrays": (saved(MATRIX) * 2, "take 48 bytes, it has"),
-    "huge": (with_header(header(f"({10**15}, 768)")), "take 3072000000000000000 bytes"),
-    "beyond 64 bits": (with_header(header(f"({10**30}, {10**30})")), "bytes, it has 48"),
-    "negative": (with_header(header("(-4, -3)")), "values of shape"),
-    "shape of text": (with_header(header("'43'")), "its header"),
-    "no dict": (with_header("[1, 2]\n"), "its header"),
-    "no Python": (with_header("{'descr': }\n"), "its header"),
-    "bad type": (with_header(header("(4, 3)", "'<z4'")), "its header"),
-    "nested": (with_header("(" * 5000), "its header"),
-    "long": (with_header(header("(4, 3)") + " " * 60_000), "its header"),
+    "huge": (with_header(header(f"({10**15}, 768)")), "greater than file size"),
+    "beyond 64 bits": (with_header(header(f"({10**30}, {10**30})")), "not a whole .npy file"),
+    "negative": (with_header(header("(-4, -3)")), "negative"),
+    "no dict": (with_header("[1, 2]\n"), "not a whole .npy file"),
+    "no Python": (with_header("{'descr': }\n"), "not a whole .npy file"),
+    "bad type": (with_header(header("(4, 3)", "'<z4'")), "not a whole .npy file"),
+    "nested": (with_header("(" * 5000), "not a whole .npy file"),
     "strings": (saved(np.array([["a"]])), "has shape .* and type <U1; expected"),
     "float64": (saved(MATRIX.astype(np.float64)), "has shape .* and type float64; expected"),
     "other byte order": (saved(MATRIX.astype(">f4")), "has shape .* and type >f4; expected"),
@@ -205,7 +199,7 @@ def test_changed_matrices_are_read_as_they_are_or_refused(tmp_path: Path, data: 
     if refused is not None:
         assert refused.startswith(f"{path}: ")
         assert "\n" not in refused
-        assert expected is None or "its header" in refused, refused
+        assert expected is None or "not a whole .npy file" in refused, refused
     else:
         assert expected is not None
         assert found.dtype == expected.dtype
@@ -260,51 +254,6 @@ def test_changed_ids_are_read_as_they_are_or_refused(tmp_path: Path, data: st.Da
             read_ids(path)
 
 
-def impacts(folder: Path) -> Path:
-    (folder / "impacts").mkdir(parents=True)
-    np.save(folder / "impacts" / "offsets.npy", np.array([0, 2, 3]))
-    np.save(folder / "impacts" / "terms.npy", np.array([0, 4, 2], dtype=np.uint16))
-    np.save(folder / "impacts" / "weights.npy", np.array([1, 2, 3], dtype=np.float32))
-    (folder / "docid").write_text("a\nb\n")
-    return folder
-
-
-DESCRIBED = {"vocabulary": 5, "words": "x", "factor": None, "encoder": {"name": "e"}}
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "said"),
-    [
-        ("offsets", np.array([0, 3, 3, 3]), "has 2 docids"),
-        ("offsets", np.array([1, 2, 3]), "does not ascend from 0"),
-        ("offsets", np.array([0, 4, 3]), "does not ascend from 0"),
-        ("offsets", np.array([0, 2, 4]), "offsets.npy ends at .4., terms.npy has 3"),
-        ("offsets", np.array([0.0, 2, 3]), "has shape .* and type float64"),
-        ("terms", np.array([0, 5, 2], dtype=np.uint16), "terms.npy: has word 5 of 5"),
-        ("terms", np.array([0, 4], dtype=np.uint16), "terms.npy has 2, weights.npy has 3"),
-        ("weights", np.array([1, np.nan, 3], dtype=np.float32), "weights.npy: has NaN or infinite weights"),
-        ("weights", np.array([1, np.inf, 3], dtype=np.float32), "weights.npy: has NaN or infinite weights"),
-        ("weights", np.array([[1, 2, 3]], dtype=np.float32), r"has shape \(1, 3\)"),
-        ("weights", b"PK", "an .npz archive"),
-        ("terms", b"", "an empty file; build the index again"),
-    ],
-)
-def test_impacts_that_are_none(tmp_path: Path, name: str, array: Any, said: str) -> None:
-    from scipy.sparse import csr_matrix
-
-    folder = impacts(tmp_path / "index")
-    path = folder / "impacts" / f"{name}.npy"
-    path.write_bytes(array) if isinstance(array, bytes) else np.save(path, array)
-    query = QueryImpacts(csr_matrix(np.ones((1, 5))))
-    for ask in (
-        lambda source: source.search(query, 2),
-        lambda source: source.fetch(np.array([0, 1])),
-        lambda source: source.document_frequencies,
-    ):
-        with pytest.raises(InputError, match=rf"{folder}.*{said}"):
-            ask(ImpactSource(folder, DESCRIBED))
-
-
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -326,15 +275,6 @@ def test_graphs_that_are_none(tmp_path: Path, name: str, content: bytes, said: s
     with pytest.raises(InputError, match=rf"{name}.*: .*{said}") as refused:
         open_neighbours(tmp_path).check_whole()
     assert "\n" not in str(refused.value)
-
-
-def test_tables_of_texts_that_are_none(tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "documents.jsonl.gz").touch()
-    for content, said in ((archive(), "an .npz archive"), (saved(MATRIX), "has shape"), (b"", "an empty file")):
-        (tmp_path / "corpus" / "offsets.npy").write_bytes(content)
-        with pytest.raises(InputError, match=rf"offsets\.npy: .*{said}"):
-            Texts(tmp_path)
 
 
 def test_query_vectors_check_themselves() -> None:

@@ -112,7 +112,7 @@ def test_packed_codes_are_refused_for_fetching_but_searched(tmp_path: Path) -> N
     assert len(source.search(QUERIES[:1], 5)[1][0]) == 5
     with (
         pytest.warns(UserWarning, match="lossy"),
-        pytest.raises(InputError, match="vectors cannot be had from a IndexIVF"),
+        pytest.raises(InputError, match="no vectors can be read from a IndexIVF"),
     ):
         source.fetch(np.array([0]))
 

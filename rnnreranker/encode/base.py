@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -31,8 +31,7 @@ class TextEncoder(ABC):
     Attributes:
         name, digest: of the folder; model: the first of `models`; graph: its files, if it is one.
         dimension: numbers of a row; prompts: text before texts, by `TextKind`.
-        fingerprint: of all that its numbers depend on besides texts and `devices`; devices: None = the processor.
-        refused: why it has no graph, after `by_graph`.
+        fingerprint: of all that its numbers depend on besides texts and `devices`; refused: why it has no graph.
     """
 
     KIND: ClassVar[str]  # a key of KINDS, and of method, whose names are known
@@ -73,8 +72,8 @@ class TextEncoder(ABC):
     def open(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
         """The encoder of `load`; on the processor computed by its graph in the home folder, made on first use.
 
-        A graph takes half to nine tenths of the model's time and imports neither torch nor transformers; its numbers
-        differ in the last bits. Without a graph this is `load`; arguments and errors as there.
+        A graph takes half to nine tenths of the model's time, without torch; its numbers differ in the last bits.
+        Without a graph this is `load`.
         """
         if devices is None and (graph := cls.graph_of(name, **given)) is not None:
             return cls(cls.files(name), cls.Params(**given), GraphModel(graph))
@@ -88,32 +87,29 @@ class TextEncoder(ABC):
 
     @classmethod
     def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
-        """The graph of an encoder in the home folder, or None; loads nothing; errors as `load`."""
         key = cls.graph_key(cls.files(name), cls.Params(**given))
         return None if key is None else kept_graph(key)
 
     @classmethod
     def digest_of(cls, name: str) -> str:
-        """A digest of all files of a model, whatever the settings; loads nothing; errors as `load`."""
+        """A digest of all files of a model; loads nothing; errors as `load`."""
         return cls.files(name).content
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        """The files of an encoder, whose kind is checked; errors as `load`."""
         folder = find_model(name, cls.KIND)
         check_kind(folder.path, cls.KIND)
         return folder
 
     @classmethod
     def by_torch(cls, folder: ModelFolder, params: Any, device: str, dtype: str) -> Any:
-        """What computes on a device; `load` turns errors of libraries into its own."""
         from rnnreranker.encode.transformer import TorchModel
 
         return TorchModel(cls.KIND, folder.path, device, dtype)
 
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any, *parts: Any) -> str | None:
-        """The name of a model's graph, None if it has none; parts: settings that are in the graph."""
+        """The name of a model's graph, None without one; parts: settings in the graph."""
         return f"{cls.KIND}-{fingerprint(FORM, folder.content, *parts)}"
 
     def by_graph(self) -> Self:
@@ -132,24 +128,19 @@ class TextEncoder(ABC):
         return type(self)(self.folder, self.params, GraphModel(graph))
 
     def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Matrices that a comparison of two encoders compares row by row."""
         return [self.rows(texts)]
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, d): the output for documents, row by row; of a late-interaction encoder all tokens.
-
-        Raises:
-            InputError: as the encoder itself.
-        """
+        """(n, d): the output for documents, row by row; of a late-interaction encoder all tokens."""
         raise NotImplementedError
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """Encoded queries, by the names of `arrays`; InputError: as the encoder itself."""
+        """Encoded queries, by the names of `arrays`."""
         raise NotImplementedError
 
     def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
         """How many of the texts that are not blank exceed the model's length."""
-        return sum(one.cut for one in self._reader(what)([text for text in texts if text.strip()]))
+        return sum(one.cut for one in self._read(what, [text for text in texts if text.strip()]))
 
     def _cut_at(self, given: int | None) -> int | None:
         """Cut texts at a length, by default the model's limit; InputError: more, or a model without a limit."""
@@ -164,15 +155,10 @@ class TextEncoder(ABC):
             model.cut_at(given or limit, given or limit)
         return int(given or limit)
 
-    def _reader(self, what: TextKind) -> Callable[[list[Any]], list[Any]]:
-        """The function that reads texts or pairs with their prompt."""
+    def _read(self, what: TextKind, texts: list[Any]) -> list[Any]:
         prompt = self.prompts[what]
-
-        def read(texts: list[Any]) -> list[Any]:
-            prompted = [prompt + one if isinstance(one, str) else (prompt + one[0], *one[1:]) for one in texts]
-            read_texts: list[Any] = self.model.read(prompted, what)
-            return read_texts
-
+        prompted = [prompt + one if isinstance(one, str) else (prompt + one[0], *one[1:]) for one in texts]
+        read: list[Any] = self.model.read(prompted, what)
         return read
 
     def _compute(self, texts: Sequence[Any], what: TextKind, made: Any = None, **options: Any) -> Computed[Any]:
@@ -183,4 +169,4 @@ class TextEncoder(ABC):
             return made(output) if made else output
 
         forwards = [partial(forward, model) for model in self.models]
-        return encode_texts(texts, self._reader(what), forwards, devices=self.devices, **options)
+        return encode_texts(texts, partial(self._read, what), forwards, devices=self.devices, **options)

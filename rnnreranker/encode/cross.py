@@ -15,7 +15,7 @@ from rnnreranker.base.settings import Params
 from rnnreranker.encode.base import TextEncoder
 from rnnreranker.encode.graph import LIBRARIES as OF_GRAPHS
 from rnnreranker.encode.kept_queries import kept_at
-from rnnreranker.encode.model_folder import TOKENIZERS, ModelFolder, content_of
+from rnnreranker.encode.model_folder import ModelFolder, content_of
 from rnnreranker.encode.params import CrossEncoderParams
 
 LIBRARIES = ("torch", "transformers", "sentence_transformers")  # another version may give other last bits
@@ -29,9 +29,7 @@ class ScoredPairs(NamedTuple):
 
 
 class PairScorer(TextEncoder):
-    """A cross-encoder with one label: a score for every pair of texts, larger = more relevant.
-
-    A score is the model's logit; no sigmoid is applied.
+    """A cross-encoder with one label: its logit is the score of a pair of texts, larger = more relevant.
 
     Attributes:
         max_length: tokens at which a pair is cut, its longer text first.
@@ -52,16 +50,6 @@ class PairScorer(TextEncoder):
         by = (self.prompts["document"], self.model.computed_on, versions)
         self.fingerprint = fingerprint(self.KIND, self.digest, self.max_length, *by)
 
-    @classmethod
-    def files(cls, name: str) -> ModelFolder:
-        folder, wanted = super().files(name), (*TOKENIZERS, "vocab.json", "*.model")
-        if not any(any(folder.path.rglob(pattern)) for pattern in wanted):
-            raise InputError(
-                f"{folder.path}: no tokenizer in this folder; expected one of {', '.join(wanted)}: save it beside the "
-                "model"
-            )
-        return folder
-
     def score(self, pairs: Sequence[tuple[str, str]], *, threads: int | None = None) -> ScoredPairs:
         """The scores of pairs (query, document), in order.
 
@@ -71,10 +59,7 @@ class PairScorer(TextEncoder):
         Raises:
             InputError: a text that is not a string, a score that is NaN or infinite.
         """
-        for number, pair in enumerate(pairs):
-            if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-                raise InputError(f"pair {number}: expected two strings, the text of a query and that of a document")
-        computed = self._compute([(query, text) for query, text in pairs], "document", threads=threads)
+        computed = self._compute(pairs, "document", threads=threads)
         scores = np.concatenate([np.empty((0, 1), dtype=np.float32), *computed.parts])[computed.rows, 0]
         if (wrong := np.flatnonzero(~np.isfinite(scores))).size:
             query, text = pairs[int(wrong[0])]
@@ -89,12 +74,10 @@ class PairScorer(TextEncoder):
 
 
 def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int | None = None) -> ScoredPairs:
-    """The scores of a query with n texts, (n,) float32 in order, and which pairs were cut.
+    """The scores of a query with n texts, (n,) float32 in order, and which pairs were cut; errors as
+    `PairScorer.score`.
 
     The cache folder keeps them by model, query and set of texts, so that a killed rerank resumes.
-
-    Raises:
-        InputError: as `PairScorer.score`.
     """
     distinct = sorted(set(texts))
     key = fingerprint("pairs", query, distinct)

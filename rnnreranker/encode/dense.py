@@ -20,9 +20,7 @@ from rnnreranker.encode.params import WHERE_GIVEN, EncoderParams
 class Encoder(TextEncoder):
     """An encoder of texts to vectors: "minilm", "e5", … (see `encode/named.py`), a hub id, a folder.
 
-    Args:
-        folder, params, models: as of `TextEncoder`; models: also a `TextModel`.
-        settings: all that the vectors depend on besides weights; None = those of files and params.
+    settings: all that the vectors depend on besides weights; None = those of files and params.
     """
 
     KIND: ClassVar[str] = "encoder"
@@ -64,9 +62,7 @@ class Encoder(TextEncoder):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Arguments of `Encoder.load(name, **options)` for the same encoder, even if its files change their
-        defaults.
-        """
+        """Arguments of `Encoder.load(name, **options)` for the same encoder."""
         return {key: self.settings[key] for key in hints_of(EncoderParams) if key in self.settings}
 
     def encode(
@@ -106,7 +102,6 @@ class Encoder(TextEncoder):
 
 
 def fingerprint_of(digest: str, settings: dict[str, Any]) -> str:
-    """A fingerprint of weights and settings, whatever the name."""
     own = {key: value for key, value in settings.items() if key != "model"}
     return fingerprint("encoder", digest, _without_none(own))
 
@@ -145,7 +140,6 @@ def _without_none(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def has_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 in hardware (False outside Linux)."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

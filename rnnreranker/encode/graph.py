@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import shutil
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -44,8 +43,6 @@ OPSET = 17  # of ONNX: the newest that torch's exporter knows as a whole
 TEXTS = ["", "a", "What is reciprocal?", "naïve café 東京 — 3.14!", "one two three four five six seven " * 100]
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)  # words of texts that are drawn from the vocabulary
 _making = threading.Lock()  # threads of this process make one at a time, as processes do
-_folders: list[tempfile.TemporaryDirectory[str]] = []  # removed when this process ends
-_unkept: dict[str, Path] = {}  # graphs of this process alone, by name: the home folder could not be written
 
 
 class Refused(Exception):
@@ -54,11 +51,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class KeptGraph:
-    """The files of a graph, unchanged since they were written.
-
-    Attributes:
-        folder: of the files; about: what an encoder must know; content: 16 digits that identify the files.
-    """
+    """The files of a graph; about: what an encoder must know; content: 16 digits that identify them."""
 
     folder: Path
     about: dict[str, Any]
@@ -67,14 +60,12 @@ class KeptGraph:
 
 def kept_graph(key: str) -> KeptGraph | None:
     """The graph of a name; None if it is missing or damaged."""
-    folder = _unkept.get(key) or cache_home() / FOLDER / key
+    folder = cache_home() / FOLDER / key
     if not folder.is_dir():
         return None
     try:
         check_files(folder, FOLDER)
         about = read_json(folder / DESCRIPTION)
-        if not isinstance(about, dict) or not about.get("files"):
-            raise InputError(f"{folder / DESCRIPTION}: does not describe a graph; ")
     except InputError as error:
         say(f"{str(error).rpartition(';')[0]}; the graph is made again")
         return None
@@ -84,44 +75,23 @@ def kept_graph(key: str) -> KeptGraph | None:
 
 
 def make_graph(key: str, encoder: Any) -> KeptGraph:
-    """The graph of an encoder on the processor, made on first use; processes wait for each other.
-
-    If the home folder cannot be written, a temporary folder holds it for this process, and a line says so.
-
-    Args:
-        key: its name; encoder: a `TextEncoder` by torch, with the settings of the graph.
+    """The graph of a `TextEncoder` by torch, made on first use; processes wait for each other.
 
     Raises:
-        Refused: an unknown kind of model, a failed export or run, other numbers, a missing package.
-        InputError: neither folder can be written.
+        Refused: an unknown kind of model, a failed export or run, other numbers, a missing package, or a home folder
+            that cannot be written.
     """
     try:
         _check_known(encoder.model)
         with _making, phase("making the encoder's graph"):
-            try:
-                return kept_graph(key) or _made(cache_home() / FOLDER / key, encoder)
-            except (InputError, OSError) as error:
-                say(f"the encoder's graph cannot be kept, and is made for this command alone: {_reason(error)}")
-            _folders.append(tempfile.TemporaryDirectory(prefix="rnnreranker-graph-"))
-            graph = _made(Path(_folders[-1].name) / key, encoder)
-    except MissingDependencyError as error:
+            return _made(cache_home() / FOLDER / key, encoder)
+    except (MissingDependencyError, InputError) as error:
         raise Refused(str(error)) from None
     except OSError as error:
-        raise InputError(
-            f"the encoder's graph, which computes its vectors, cannot be written in {cache_home() / FOLDER} nor in the "
-            f"folder for temporary files ({_reason(error)}); make room there, or name others by RNNRERANKER_HOME or "
-            "TMPDIR"
-        ) from None
-    _unkept[key] = graph.folder
-    return graph
-
-
-def _reason(error: InputError | OSError) -> str:
-    return str(error) if isinstance(error, InputError) else f"{error.filename or 'a file'}: {error.strerror or error}"
+        raise Refused(f"{error.filename or cache_home()}: {error.strerror or error}") from None
 
 
 def _check_known(model: TorchModel) -> None:
-    """Raise Refused unless graphs of this kind of model are known to be right and its weights are float32."""
     from rnnreranker.encode.transformer import KNOWN
 
     names = ", ".join(type(one).__name__ for one in model.modules.children())
@@ -136,7 +106,6 @@ def _check_known(model: TorchModel) -> None:
 
 
 def _made(path: Path, encoder: Any) -> KeptGraph:
-    """The graph of an encoder, compared with it before it appears in the folder."""
     with alone(path.parent, f"{path.parent}: another process is making a graph; waiting for it"):
         if (graph := kept_graph(path.name)) is not None:
             return graph
@@ -156,7 +125,7 @@ def _made(path: Path, encoder: Any) -> KeptGraph:
 
 
 def _make_room(newest: Path) -> None:
-    """Remove the graphs that were not used for longest, while all take more than `MOST`; never the newest."""
+    """Remove the graphs that were not used for longest, while all take more than `MOST`."""
     others = [one for one in newest.parent.iterdir() if one != newest and one.is_dir()]
     total = 0
     for folder in [newest, *sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)]:
@@ -166,29 +135,18 @@ def _make_room(newest: Path) -> None:
 
 
 def _write(model: TorchModel, folder: Path) -> None:
-    """Write the files of a graph: operations optimised for every processor, and the weights.
-
-    Raises:
-        Refused: torch cannot export it, or ONNX Runtime cannot run it.
-        InputError, OSError: they cannot be written.
-    """
+    """Write operations optimised for every processor, and the weights; Refused: a failed export or run."""
     import onnxruntime
 
     exported = folder / "exported.onnx"
-    try:
-        _export(model, exported)
-        options = _options(onnxruntime, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED)
-        options.optimized_model_filepath = str(folder / GRAPH)
-        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", WEIGHTS)
-        options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
-        try:
-            onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
-        except Exception:  # ONNX Runtime has classes of its own, under Exception itself
-            with _refused("the graph cannot be run"):  # without writing
-                onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])
-            raise InputError(f"{folder / GRAPH}: cannot be written by ONNX Runtime, which does not say why") from None
-    finally:
-        exported.unlink(missing_ok=True)
+    _export(model, exported)
+    options = _options(onnxruntime, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED)
+    options.optimized_model_filepath = str(folder / GRAPH)
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", WEIGHTS)
+    options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
+    with _refused("ONNX Runtime cannot run or write the graph"):
+        onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
+    exported.unlink()
     (folder / WEIGHTS).touch()  # none of a model so small that all its weights stand in the graph
     with _refused("its tokenizer has no tokenizer.json"):
         backend = model.modules.tokenizer.backend_tokenizer
@@ -200,7 +158,7 @@ def _write(model: TorchModel, folder: Path) -> None:
 
 
 def _export(model: TorchModel, path: Path) -> None:
-    """Write a model as ONNX, for batches of any size and length; Refused: torch cannot export it."""
+    """Write a model as ONNX, for batches of any size and length."""
     import torch
 
     from rnnreranker.base.private.transformers import attention_of
@@ -262,9 +220,6 @@ def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
 def lowest_cosine(encoder: Any, other: Any) -> float:
     """The lowest cosine of the outputs of two encoders for varied texts, together and each alone; 1 for scores.
 
-    Args:
-        encoder: by torch.
-
     Raises:
         Refused: their tokenizers give other tokens, or their scores differ.
     """
@@ -313,12 +268,8 @@ class CutTokens(NamedTuple):
 class GraphModel:
     """An encoder as a graph with its tokenizer, one thread a run; used like `TorchModel`.
 
-    Args:
-        graph: its files.
-
     Raises:
-        InputError: files that ONNX Runtime or tokenizers cannot read.
-        MissingDependencyError: one of them is not installed.
+        InputError, MissingDependencyError: files that ONNX Runtime or tokenizers cannot read; a missing package.
     """
 
     def __init__(self, graph: KeptGraph) -> None:
@@ -350,18 +301,15 @@ class GraphModel:
         with self._tokenizing:
             self._tokenizer.enable_truncation(limit)
             encoded = self._tokenizer.encode_batch_fast(list(texts))
-        pad, expansion = self.about["pad"], self.about.get("expansion")
-        if task == "document" or expansion is None:
-            return [CutTokens(one.ids or [pad], one.type_ids, bool(one.overflowing)) for one in encoded]
-        mask, attends = expansion
+        pad, expansion = self.about["pad"], self.about.get("expansion") if task == "query" else None
+        mask, attends = expansion or (None, True)
         read = []
         for one in encoded:
-            ids = one.ids + [mask] * (limit - len(one.ids))
+            ids = (one.ids or [pad]) if mask is None else one.ids + [mask] * (limit - len(one.ids))
             read.append(CutTokens(ids, one.type_ids, bool(one.overflowing), None if attends else len(one.ids)))
         return read
 
     def forward(self, batch: Sequence[CutTokens], task: TextKind) -> Any:
-        """See `TorchModel.forward`."""
         tokens, attention = padded([one.ids for one in batch], self.about["pad"])
         inputs = {"tokens": tokens, "attention": attention}
         if self.about.get("kinds") is not None:
@@ -380,7 +328,6 @@ class GraphModel:
 
 
 def _options(runtime: Any, level: Any) -> Any:
-    """Options of a session with one thread; level: of optimisation."""
     runtime.set_default_logger_severity(3)  # warnings are of devices that are not asked for
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

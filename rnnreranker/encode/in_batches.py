@@ -31,8 +31,8 @@ T = TypeVar("T")
 class Computed(NamedTuple, Generic[T]):
     """The output of a model for n texts.
 
-    parts: the output of each batch, a row a text; rows: (n,) int64, the row of each text in all parts, -1 = left out;
-    read: what the model read of each text, None = left out.
+    parts: the output of each batch, a row a text; rows: (n,) int64, the row of each text, -1 = left out; read: what the
+    model read of each text, or None.
     """
 
     parts: list[T]
@@ -41,7 +41,6 @@ class Computed(NamedTuple, Generic[T]):
 
     @property
     def cut(self) -> int:
-        """How many of the texts exceed the model's length."""
         return sum(one is not None and one.cut for one in self.read)
 
 
@@ -68,14 +67,11 @@ def encode_texts(
     """The output of a model for texts; equal texts are computed once.
 
     Args:
-        texts: strings, or tuples of strings.
-        read: gives what a model reads of texts, as `CountedText`; forwards: compute a batch of that, one function a
-            device.
-        devices: None = the processor.
+        texts: strings, or tuples of strings; blank: whether those of white space alone are read.
+        read: gives what a model reads of texts, as `CountedText`; length: its number of tokens.
+        forwards: compute a batch of that, one function a device; devices: None = the processor.
         tokens: padded tokens of a batch, at most; None = BATCH_TOKENS, on a GPU DEVICE_TOKENS.
-        threads: None = one per core; a GPU has AT_ONCE.
-        blank: whether texts of white space alone are read.
-        length: the number of tokens of a text; progress: show a bar on stderr.
+        threads: None = one per core; progress: show a bar on stderr.
 
     Raises:
         InputError: a text that is not a string.
@@ -99,9 +95,14 @@ def encode_texts(
         finally:
             free.put(forward)
 
-    lengths = [length(one) for one in own]
-    most = tokens or (DEVICE_TOKENS if elsewhere else BATCH_TOKENS)
-    computed = compute_batches(compute, lengths, most, each * len(forwards), progress=progress)
+    batches = list(_batches([length(one) for one in own], tokens or (DEVICE_TOKENS if elsewhere else BATCH_TOKENS)))
+    workers = min(each * len(forwards), len(batches))
+    with one_torch_thread() if "torch" in sys.modules else nullcontext() as initializer, ExitStack() as stack:
+        done: Iterator[tuple[list[int], T]] = map(compute, batches)
+        if workers > 1:
+            pool = stack.enter_context(ThreadPoolExecutor(workers, initializer=initializer))
+            done = pool.map(compute, batches)
+        computed = list(show_progress(done, unit="batches", total=len(batches), what="encode") if progress else done)
     row_of = {number: row for row, number in enumerate(number for batch, _ in computed for number in batch)}
     number_of = {text: number for number, text in enumerate(distinct)}
     numbers = [number_of.get(text, -1) for text in texts]
@@ -114,31 +115,6 @@ def count_tokens(tokenizer: Any, tokenizing: threading.Lock, *texts: Sequence[st
     plain = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
     with tokenizing:
         return [len(tokens) for tokens in tokenizer(*map(list, texts), **plain)["input_ids"]]
-
-
-def compute_batches(
-    compute: Callable[[list[int]], T],
-    lengths: Sequence[int],
-    tokens: int,
-    threads: int | None = None,
-    *,
-    progress: bool = False,
-) -> list[T]:
-    """The outputs of `compute` for all batches, several at a time, each on one thread of torch.
-
-    Args:
-        compute: takes the numbers of some texts; lengths: tokens of each text.
-        tokens: padded tokens of a batch, at most; a longer text is a batch by itself.
-        threads: None = one per core; progress: show a bar on stderr.
-    """
-    batches = list(_batches(lengths, tokens))
-    workers = min(threads or cores(), len(batches))
-    with one_torch_thread() if "torch" in sys.modules else nullcontext() as initializer, ExitStack() as stack:
-        done: Iterator[T] = map(compute, batches)
-        if workers > 1:
-            pool = stack.enter_context(ThreadPoolExecutor(workers, initializer=initializer))
-            done = pool.map(compute, batches)
-        return list(show_progress(done, unit="batches", total=len(batches), what="encode") if progress else done)
 
 
 def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.ndarray]:

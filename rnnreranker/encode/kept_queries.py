@@ -40,11 +40,7 @@ def kept_queries(
 
     Args:
         of, name, settings: the class of the encoder, and the arguments of its `open`.
-        texts: the queries; threads: None = one per core; devices: None = the processor.
         graph: computes, if it is known; load: opens the encoder in place of `of.open`.
-
-    Raises:
-        InputError, UnavailableError: as `TextEncoder.open` and `query_arrays`.
     """
 
     def path(graph: KeptGraph | None) -> Path:
@@ -80,7 +76,6 @@ def kept_at(path: Path, names: Set[str], compute: Callable[[], dict[str, Any]]) 
 
 
 def keep(path: Path, **arrays: Any) -> None:
-    """Write a cache file; a failure to write is ignored."""
     content = io.BytesIO()
     np.savez(content, **arrays)
     try:

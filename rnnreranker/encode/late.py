@@ -38,8 +38,8 @@ NEW_MARKERS = ("[Q]", "[D]")  # where a vocabulary has none to spare
 class TokenVectors(NamedTuple):
     """The token vectors of n texts, one text after the other.
 
-    vectors: (T, d) float32; offsets: (n + 1,) int64, text i has vectors[offsets[i]:offsets[i + 1]]; ids: (T,) int32,
-    token numbers in the vocabulary; cut: how many texts were cut.
+    vectors: (T, d) float32; offsets: (n + 1,) int64, the start of each text; ids: (T,) int32, token numbers; cut: how
+    many texts were cut.
     """
 
     vectors: np.ndarray
@@ -51,8 +51,8 @@ class TokenVectors(NamedTuple):
 class LateEncoder(TextEncoder):
     """A late-interaction encoder: of sentence-transformers (MultiVectorEncoder), of PyLate, or Stanford's ColBERT.
 
-    The model's modules say which tokens have a vector. ColBERT's have one for each token of a document but punctuation,
-    and `query_length` for a query, padded by [MASK]. Blank texts have none.
+    ColBERT's modules give a vector to each token of a document but punctuation, and `query_length` to a query, padded
+    by [MASK]. Blank texts have none.
 
     Attributes:
         query_length, document_length: tokens at which texts are cut.
@@ -100,10 +100,6 @@ class LateEncoder(TextEncoder):
             raise InputError(f"{self.name}: a token's vector of {text[:60]!r} has NaN or infinite values")
         return TokenVectors(vectors, offsets, ids, computed.cut)
 
-    def count_tokens(self, texts: Sequence[str], what: TextKind) -> int:
-        """The number of tokens of texts at most, including skipped ones."""
-        return sum(one.length for one in self._reader(what)([text for text in texts if text.strip()]))
-
     def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
         return [self.encode_queries(texts).vectors, self.rows(texts)]
 
@@ -111,17 +107,12 @@ class LateEncoder(TextEncoder):
         return self.encode_documents(texts).vectors
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """Token vectors (T, d) float32 of n queries, and their (n + 1,) int64 offsets."""
         encoded = self.encode_queries(texts, threads=threads)
         return {"vectors": encoded.vectors, "offsets": encoded.offsets}
 
 
 def special_tokens(name: str) -> np.ndarray:
-    """(S,) int32, ascending: the numbers of an encoder's tokens without text: special ones, markers, [unused0], …
-
-    Raises:
-        InputError, UnavailableError: as `LateEncoder.load`; no weights are loaded.
-    """
+    """(S,) int32, ascending: an encoder's tokens without text: special ones, markers, [unused0], …"""
     tokenizer = tokenizer_in(late_folder(name).path)
     unused = (number for token, number in tokenizer.get_vocab().items() if "[unused" in token)
     return np.unique([*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder, *unused]).astype(np.int32)
@@ -136,17 +127,15 @@ def make_late_base(
     orthonormal rows are drawn by the seed; ColBERT's mask (queries expanded by unattended [MASK] to 32 tokens,
     documents cut at 180 and without punctuation); vectors scaled to length 1.
 
-    Marked, a query begins with [CLS] [unused0] and a document with [CLS] [unused1], as in paper 002; markers count as
-    tokens. A vocabulary without them gets [Q] and [D], whose vectors begin as the mean of all.
+    Marked, a query begins with [CLS] [unused0] and a document with [CLS] [unused1], as in paper 002; other vocabularies
+    get [Q] and [D], whose vectors begin as the mean of all.
 
     Args:
-        encoder: as of `find_model`, a model of transformers; output: the folder, replaced if it exists.
+        encoder: as of `find_model`; output: the folder, replaced if it exists; marked: False without training.
         dimension: of a token, at most the transformer's; seed: of the projection, decides all bytes.
-        marked: False for a model that will not be trained.
 
     Raises:
-        InputError: no such encoder, one that is no transformer, a dimension out of range.
-        UnavailableError: as `find_model`.
+        InputError, UnavailableError: as `find_model`; no transformer, a dimension out of range.
     """
     require("sentence_transformers", "late interaction", "'rnnreranker[late]'")
     import torch
@@ -178,11 +167,7 @@ def make_late_base(
 
 
 def _mark(transformer: Any) -> dict[str, str]:
-    """Make markers single tokens of a transformer; returns prompts by kind.
-
-    They are prompts of sentence-transformers, as it loads Stanford's checkpoints: the tokenizer keeps the first word
-    whole.
-    """
+    """Make markers single tokens of a transformer, as first words of prompts; returns the prompts by kind."""
     import torch
     from transformers import AddedToken
 
@@ -200,11 +185,8 @@ def _mark(transformer: Any) -> dict[str, str]:
 
 
 def late_folder(name: str) -> ModelFolder:
-    """The files of a late-interaction encoder; a name with a `base` gets one made of it, without markers.
-
-    Raises:
-        InputError: no such model, or one of another kind.
-        UnavailableError: as `find_model`.
+    """The files of a late-interaction encoder, made without markers for a name with a `base`; errors as
+    `find_model`.
     """
     known = known_model(name, KIND)
     folder = _made_base(name, known.base, marked=False) if known and known.base else find_model(name, KIND)
@@ -215,10 +197,7 @@ def late_folder(name: str) -> ModelFolder:
 def late_start(name: str, dimension: int | None = None) -> ModelFolder:
     """The files of a late-interaction encoder to train: those of the name, or made of its transformer, with markers.
 
-    dimension: of a token in a model that is made; None = 128.
-
-    Raises:
-        InputError, UnavailableError: as `find_model` and `make_late_base`.
+    dimension: of a token in a model that is made; None = 128. Errors as `find_model` and `make_late_base`.
     """
     if known_model(name, KIND) is not None:
         return late_folder(name)
@@ -227,7 +206,6 @@ def late_start(name: str, dimension: int | None = None) -> ModelFolder:
 
 
 def _made_base(name: str, encoder: str, dimension: int = DIMENSION, marked: bool = True) -> ModelFolder:
-    """The files of `make_late_base` in the cache folder, made on first use."""
     lengths, markers = (QUERY_LENGTH, DOCUMENT_LENGTH), [*MARKERS, *NEW_MARKERS] if marked else []
     digest = fingerprint("late base", find_model(encoder).digest, dimension, *lengths, markers)
     folder: Path = cache_home() / "models" / f"{name}-{digest}"

@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 TERM_SCORER_TYPE = "rnnreranker-term-scorer"  # that of one of `train --model term-scorer`
-OTHERS = {  # folders of models that are no encoders → the error
-    SCORER_TYPE: "{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
-    "python -m rnnreranker.search --run RUN --rerank scorer:model={name}",
-    TERM_SCORER_TYPE: "{name}: weighs words (train --model term-scorer), it is no {kind}; make labels with "
-    "python -m rnnreranker.labels --method term-weight:weights=scorer,scorer={name}",
+OTHERS = {  # folders of models that are no encoders → what uses them
+    SCORER_TYPE: "search --run RUN --rerank scorer:model={name}",
+    TERM_SCORER_TYPE: "labels --method term-weight:weights=scorer,scorer={name}",
 }
 ONLINE = "run once where there is internet, or give the path of a folder with the model"
 AGAIN = "get the model again"
@@ -51,9 +49,8 @@ class EncoderKind(NamedTuple):
     Attributes:
         what: its words in errors; extra: its argument of pip install.
         of: its class of sentence-transformers; output: the name of its output.
-        whole: the class of transformers whose weights must all be in the files; "" = unknown.
-        graph: a pattern of modules, joined by commas, whose graphs are known to be right.
-        says: a pattern of the model's names in its files; "" = any; expected: its words in errors.
+        whole: the class of transformers whose weights must all be there; graph: a pattern of modules with known graphs.
+        says: a pattern of the model's names in its files; expected: its words in errors.
     """
 
     what: str
@@ -97,10 +94,8 @@ class ModelFolder:
     """The files of an encoder.
 
     Attributes:
-        name: a hub id, or the given path; path: the folder.
-        digest: 64 hexadecimal digits over weights and tokenizer.
-        known: settings that its files lack.
-        code: of a model without files, which gives its digest.
+        name: a hub id, or the given path; digest: 64 hexadecimal digits over weights and tokenizer.
+        known: settings that its files lack; code: of a model without files.
     """
 
     name: str
@@ -111,7 +106,6 @@ class ModelFolder:
 
     @property
     def content(self) -> str:
-        """The digest of `content_of`."""
         return self.code.digest() if self.code else content_of(self.path)
 
 
@@ -120,18 +114,16 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
 
     Args:
         name: a folder, a name of this or another package (minilm, tas-b, …) or a hub id like `org/model`.
-        kind: a key of `KINDS`, whose names are known.
-        weights: False for the tokenizer alone; then the digest is "".
+        kind: a key of `KINDS`, whose names are known; weights: False for the tokenizer alone, without a digest.
 
     Raises:
-        InputError: no such folder or name, a folder without a model or with a scorer, weights that differ from the
-            official ones of a known model.
+        InputError: no such name, a folder without an encoder, weights that differ from a known model's.
         UnavailableError: a model that is not here and cannot be downloaded.
     """
     folder = Path(name).expanduser()
     if os.path.isdir(folder):  # not of Path, which raises where a name is too long
         if weights and (other := OTHERS.get(str(model_type(folder)))):
-            raise InputError(other.format(name=name, kind=kind))
+            raise InputError(f"{name}: is no {kind}; use it by python -m rnnreranker.{other.format(name=name)}")
         return ModelFolder(name, folder, _digest(folder) if weights else "")
     if name in names(kind) and issubclass(code := find(kind, name), TextModel):
         return ModelFolder(name, folder, "", code=code)
@@ -156,20 +148,17 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
 
 
 def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
-    """The known model of a short name or hub id, or None."""
     known = (model for model in methods(kind).values() if issubclass(model, KnownModel))
     return next((model for model in known if name in (model.name, model.hub)), None)
 
 
 def is_here(known: type[KnownModel]) -> bool:
-    """Whether a known model's files are in a package or in the hub's cache."""
     if known.base:
         return is_here(methods("encoder")[known.base])
     return bool(_in_package(known) or _from_hub(known.hub, download=False))
 
 
 def model_type(folder: Path) -> Any:
-    """The `model_type` of a folder's config.json; None if it cannot be read."""
     try:
         config = read_json(folder / "config.json")
     except InputError:
@@ -178,16 +167,12 @@ def model_type(folder: Path) -> Any:
 
 
 def content_of(folder: Path) -> str:
-    """A digest of all files that loading reads, including modules of sentence-transformers and their settings.
-
-    The `digest` of a `ModelFolder` covers weights, configuration and tokenizer.
-    """
+    """A digest of all files that loading reads, with modules of sentence-transformers and their settings."""
     wanted = {file for pattern in (*SMALL, *WEIGHTS) for file in folder.rglob(pattern) if file.is_file()}
     return files_digest(wanted, folder)
 
 
 def _digest(folder: Path) -> str:
-    """A digest of the weights and of the files in READ."""
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
         raise InputError(
             f"{folder}: no model in this folder; expected config.json and model.safetensors (transformers), "
@@ -226,7 +211,7 @@ def _from_hub(hub_id: str, otherwise: str = "", weights: bool = True, download: 
         return Path(hub.snapshot_download(hub_id, allow_patterns=wanted))
     except Exception as error:  # the hub's client raises errors of several libraries, all meaning: not to be had
         raise UnavailableError(
-            f"encoder {hub_id}: not in the cache and not to be had from the hub ({type(error).__name__}); {otherwise}"
+            f"encoder {hub_id}: not in the cache, and the hub does not give it ({type(error).__name__}); {otherwise}"
         ) from None
 
 
@@ -280,22 +265,16 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}))
 
 
 def prompts_of(named: Mapping[str, str], default: str | None) -> dict[str, str]:
-    """The text before texts of each `TextKind`, by the names that sentence-transformers uses.
-
-    Args:
-        named: the prompts of a model by name; default: the name of the default one.
-    """
+    """The text before texts of each `TextKind`, by the names that sentence-transformers uses."""
     usual = named.get(default or "", "")
     return {side: next((named[name] for name in own if named.get(name)), usual) for side, own in PROMPTS.items()}
 
 
 def _said(path: Path) -> Any:
-    """The content of a settings file, {} without one; InputError: not JSON."""
     return read_json(path, "settings file of the model", AGAIN) if path.is_file() else {}
 
 
 def _kinds(modules: Any) -> list[str]:
-    """The classes of a model's modules."""
     return [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
 
 
@@ -320,7 +299,7 @@ def is_kind(folder: Path, kind: str) -> bool:
 
 
 def _names(folder: Path, kind: str) -> list[str]:
-    """The names of the model's class in its files; of a sparse encoder those of its modules."""
+    """The names of the model's class in its files, or those of a sparse encoder's modules."""
     with loading(folder, KINDS[kind].what):
         if kind == "sparse-encoder" and (types := _kinds(_said(folder / "modules.json"))):
             return types
@@ -331,14 +310,7 @@ def _names(folder: Path, kind: str) -> list[str]:
 
 @contextlib.contextmanager
 def loading(path: Path, what: str, remedy: str = AGAIN, tried: str = "loaded") -> Iterator[None]:
-    """A block that loads a model; turns every error of a library into one line.
-
-    Args:
-        path: of the model; what: it should be; remedy: advice; tried: the verb.
-
-    Raises:
-        InputError: a model that cannot be loaded.
-    """
+    """A block that loads a model; turns every error of a library into one line. what: it should be; remedy: advice."""
     try:
         yield
     except RnnrerankerError:
@@ -354,22 +326,12 @@ def tokenizer_in(folder: Path) -> Any:
     below = {path.parent for name in TOKENIZERS for path in folder.glob(f"*/{name}")}
     folders = [folder, *sorted(below, key=lambda path: (not path.name.startswith("query"), path))]
     has = (one for one in folders if any((one / name).is_file() for name in TOKENIZERS))
-    try:
+    with loading(folder, "a tokenizer"):
         return transformers.AutoTokenizer.from_pretrained(next(has, folder), local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().split("\n")[0][:200]
-        raise InputError(f"{folder}: its tokenizer cannot be loaded ({reason}); {AGAIN}") from None
 
 
 def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
-    """The fingerprint of a tokenizer's words in order.
-
-    Args:
-        tokenizer: of transformers; vocabulary: words that the model weighs; folder: for the error.
-
-    Raises:
-        InputError: more words than the model weighs.
-    """
+    """The fingerprint of a tokenizer's words in order; InputError: more words than the model weighs."""
     words = tokenizer.get_vocab()
     if (count := max(words.values()) + 1) > vocabulary:
         raise InputError(
@@ -382,10 +344,7 @@ def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
 def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: bool = False) -> tuple[csr_matrix, str]:
     """(n, vocabulary) float32: counts of the words of each text, and the fingerprint of the words.
 
-    Loads the tokenizer alone; special tokens such as [CLS] do not count.
-
-    Args:
-        name: of a sparse encoder; texts: any strings; vocabulary: number of words; binary: 1 for every count.
+    Loads the tokenizer of a sparse encoder alone; special tokens such as [CLS] do not count. binary: 1 for every count.
 
     Raises:
         InputError, UnavailableError: as `find_model`; a tokenizer that cannot be loaded or has more words.

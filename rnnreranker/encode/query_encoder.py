@@ -24,7 +24,7 @@ class QueryEncoder(nn.Module):
     Args:
         transformer: of `transformers`, with hidden size h.
         pooling: "mean" of tokens, or "cls", the first token; normalize: scale vectors to length 1.
-        dimension: d of the document vectors; unless it is h or `truncate_dim`, a linear layer h -> d is added.
+        dimension: d of the document vectors, reached by a linear layer unless it is h or `truncate_dim`.
         inverse_temperature: factor of scores, optionally learned.
     """
 
@@ -57,7 +57,6 @@ class QueryEncoder(nn.Module):
         return self
 
     def states(self, tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
-        """(b, T, h): the last hidden state of every token."""
         states: torch.Tensor = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
         return states
 
@@ -84,13 +83,11 @@ class PromptedTokens:
         self._pad = tokenizer.pad_token_id or 0
 
     def cut(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token numbers of each text with special tokens; never empty."""
         prompted = [self.prompt + (text.lower() if self.lowercase else text) for text in texts]
         ids_of_texts = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
         return [tokens or [self._pad] for tokens in ids_of_texts]
 
     def pad(self, cut: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Tokens and attention, both (b, T) int64, T the longest of the batch."""
         tokens, attention = map(torch.from_numpy, padded(cut, self._pad))
         return tokens, attention
 
@@ -110,14 +107,12 @@ def load_query_encoder(
 
     Args:
         name: as of `find_model`; dimension: of the document vectors.
-        pooling, normalize, dropout: override the model's files.
+        pooling, normalize, dropout: override the model's files; learn_temperature: whether training changes it.
         inverse_temperature: factor of scores; None = 1, or 20 for vectors of length 1.
-        learn_temperature: whether training changes it.
         max_tokens: length of queries with special tokens; None = that of the model's files.
 
     Raises:
-        InputError: no such model, pooling that is not mean or cls, layers after pooling.
-        UnavailableError: a model that is not here and cannot be downloaded.
+        InputError, UnavailableError: as `find_model`; pooling that is not mean or cls, layers after pooling.
     """
     transformers = require("transformers", "training an encoder", "'rnnreranker[train]'")
     folder = find_model(name)

@@ -20,11 +20,7 @@ from rnnreranker.encode.transformer import load_rest, save_rest
 
 
 class ScorerNetwork(nn.Module):
-    """A number for each candidate of a query, independent of the order of candidates.
-
-    Args:
-        dimension: d, of documents and query vectors; hidden: h, of the query encoder's token states.
-    """
+    """A number for each candidate of a query, independent of the order of candidates."""
 
     def __init__(self, dimension: int, hidden: int, params: ScorerParams) -> None:
         super().__init__()
@@ -105,7 +101,6 @@ class CandidateScorer(nn.Module):
 
     @property
     def inverse_temperature(self) -> torch.Tensor:
-        """t, a scalar."""
         return self.encoder.inverse_temperature
 
     @property
@@ -129,8 +124,6 @@ INNER = "encoder.transformer."  # names of the weights that stand there
 
 
 class EncodedQuery(NamedTuple):
-    """What a scorer reads of a query: (1, T, h) token states and (1, T) attention."""
-
     states: torch.Tensor
     attention: torch.Tensor
 
@@ -152,7 +145,6 @@ class TrainedScorer:
 
     @property
     def dimension(self) -> int:
-        """d, of the documents' vectors."""
         return self.model.dimension
 
     def encode(self, text: str) -> EncodedQuery:

@@ -59,8 +59,7 @@ class SparseEncoder(TextEncoder):
         """The weights of texts, in order; a blank text has no words.
 
         Args:
-            texts: any strings; threads: None = one per core.
-            what: selects the prompt, and the way through a model with two.
+            texts: any strings; threads: None = one per core; what: selects the prompt and the way through the model.
 
         Raises:
             InputError: a text that is not a string, weights that are not finite numbers from 0.
@@ -90,7 +89,6 @@ class SparseEncoder(TextEncoder):
         return weights
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """The weights as CSR, the number of words and their fingerprint."""
         weights = self.encode_queries(texts, threads=threads)
         described = {"size": np.array(weights.shape[1]), "words": np.array(self.words)}
         return {"weights": weights.data, "terms": weights.indices, "offsets": weights.indptr, **described}

@@ -32,15 +32,14 @@ class TorchModel:
 
     Attributes:
         modules: of sentence-transformers; transformer: of transformers, if there is one.
-        about: as of `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills token types;
-            None = no types), prompts (by `TextKind`), lowercase; for late interaction lengths (of queries and
-            documents), expansion (of queries: the token, and whether it is attended to), skipped (tokens by
-            `TextKind`); for sparse encoders words, their fingerprint.
+        about: as of `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills token
+            types), prompts (by `TextKind`), lowercase; for late interaction lengths, expansion (of queries: the token,
+            and whether it is attended to), skipped (tokens by `TextKind`); for sparse encoders words, their
+            fingerprint.
         computed_on: the kind of device and the type; token_type: of the tokens of documents.
 
     Raises:
-        InputError: missing weights, a tokenizer with other words than the model.
-        MissingDependencyError: sentence-transformers is not installed. Its own errors of files pass.
+        InputError, MissingDependencyError: missing weights, other words than the model's; no sentence-transformers.
     """
 
     graph = None
@@ -194,7 +193,6 @@ class TorchModel:
             return self.computed(there, task).cpu().numpy()
 
     def features(self, texts: Sequence[Any], task: TextKind) -> dict[str, Any]:
-        """The input tensors of the modules, padded to the longest text."""
         import torch
 
         features: dict[str, Any] = self.modules.preprocess(list(texts), task=task)
@@ -203,12 +201,11 @@ class TorchModel:
         return features
 
     def tokens(self, features: dict[str, Any], task: TextKind) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, t, d) token vectors of a late-interaction model, and (n, t) bool: which of them count."""
+        """(n, t, d) token vectors, and (n, t) bool: which of them count."""
         outputs = self.modules(dict(features), task=task)
         return outputs["token_embeddings"], outputs["attention_mask"].bool()
 
     def computed(self, features: dict[str, Any], task: TextKind) -> torch.Tensor:
-        """(b, d) float32: the output of other models."""
         import torch
 
         output = self.modules(dict(features), task=task)[self.kind.output]
@@ -225,10 +222,8 @@ class TorchModel:
 def splade_max(head: Any) -> Any:
     """A module in place of a masked-language model's last layer and SPLADE's max pooling.
 
-    log(1 + relu(x)) rises with x, so the largest logit of a word gives its weight. Padding is replaced by the text's
-    first token, which changes no maximum; the bias comes last, as rounding keeps the order.
-
-    head: the layer that gives every token a logit of every word.
+    log(1 + relu(x)) rises with x, so the largest logit of a word gives its weight. The first token replaces padding,
+    which changes no maximum; the bias comes last, as rounding keeps the order.
     """
     import torch
 
@@ -263,7 +258,6 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
 
 
 def save_rest(model: Any, path: Path, inner: str) -> None:
-    """Write the weights of a module whose names do not begin with `inner`."""
     from safetensors.torch import save_file
 
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
@@ -271,11 +265,7 @@ def save_rest(model: Any, path: Path, inner: str) -> None:
 
 
 def load_rest(model: Any, path: Path, inner: str) -> None:
-    """Load the weights of a module whose names do not begin with `inner`.
-
-    Raises:
-        InputError: the file has other weights. Errors of safetensors pass.
-    """
+    """Load the weights of a module whose names do not begin with `inner`; InputError: the file has others."""
     from safetensors.torch import load_file
 
     keys = model.load_state_dict(load_file(str(path)), strict=False)
@@ -288,8 +278,7 @@ def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
     """Check that every token has an embedding, and that there are words.
 
     Raises:
-        InputError: a token number beyond the embeddings; special tokens alone, as transformers gives a folder without a
-            tokenizer.
+        InputError: token numbers beyond the embeddings; special tokens alone, as without a tokenizer's files.
     """
     words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
     if words and set(words.values()) <= {*tokenizer.all_special_ids}:

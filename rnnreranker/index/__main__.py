@@ -31,16 +31,10 @@ from rnnreranker.index.request import (
 from rnnreranker.parts.base import part
 
 HOW = ("threads", "backend", "address", "device", "compute_dtype")
-FREE = {  # what is done → the flags that go with it, and why the others do not
-    "check": (("check",), "beside --check, which makes nothing; leave out the one or the other"),
-    "append": (
-        ("append", "output", *HOW),
-        "beside --append, which makes every part as it is there; leave out the one or the other",
-    ),
-    "parts": (
-        ("output", "parts", "overwrite", *HOW, "shard_id", "shard_num"),
-        "without --documents, where parts of those there are made; leave it out",
-    ),
+FREE = {  # what is done → the flags that go with it
+    "check": {"check"},
+    "append": {"append", "output", *HOW},
+    "parts": {"output", "parts", "overwrite", *HOW, "shard_id", "shard_num"},
 }
 USAGE = """\
 python -m rnnreranker.index --documents NAME|FILE --output DIR [--parts NAMES]
@@ -67,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
         command.put(check_index(Path(args.check).expanduser()))
         return 0
     if args.output is None:
-        raise InputError("give --output, the folder for the index, or --check, one to look whole at")
+        raise InputError("give --output, the folder for the index, or --check, an index to check")
     output = Path(args.output).expanduser()
     if args.append is not None:
         _check_typed(args, "append")
@@ -127,7 +121,6 @@ def _tell(args: Any, built: Built, made: Sequence[str], started: float) -> None:
 
 
 def _possible(request: IndexRequest, output: Path) -> IndexRequest:
-    """The request without parts that cannot be made here, which one line names."""
     if left_out := obstacles(request):
         again = f"--documents {request.documents} --output {output} --parts {','.join(left_out)}"
         command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")
@@ -135,11 +128,10 @@ def _possible(request: IndexRequest, output: Path) -> IndexRequest:
 
 
 def _check_typed(args: Any, done: str) -> None:
-    """Refuse all flags but those of `FREE[done]`."""
-    usual, (free, why) = vars(make_parser().parse_args([])), FREE[done]
-    typed = [name for name, value in vars(args).items() if name not in free and value != usual[name]]
-    if typed:
-        raise InputError(f"{' and '.join(map(flag, typed))} {why}")
+    usual = vars(make_parser().parse_args([]))
+    if typed := [name for name, value in vars(args).items() if name not in FREE[done] and value != usual[name]]:
+        beside = "without --documents, where only parts of others are made" if done == "parts" else f"beside --{done}"
+        raise InputError(f"{' and '.join(map(flag, typed))} {beside}; leave it out")
 
 
 def make_parser() -> argparse.ArgumentParser:

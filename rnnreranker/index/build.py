@@ -12,7 +12,6 @@ import itertools
 import json
 import os
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker._version import __version__
-from rnnreranker.base.command import cores, counted, notice, progress, say
+from rnnreranker.base.command import cores, counted, notice, progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 Job = tuple[str, Any, Devices | None, int | None, list[str], Path]  # what `encode_block` takes
 
-SAID_SECONDS = 5.0  # a part that took as long gets a line
+DEVICE_BLOCKS = 32  # blocks that a GPU encodes together
 _as_json = json.JSONEncoder().encode
 
 
@@ -68,26 +67,23 @@ def write_index(
 
     Args:
         documents: streamed once; different docids without white space; texts may be empty.
-        output: the folder; it appears at the end.
-        parts: at least one; a part may be made of those before it.
-        threads: None = one per core; the result does not depend on it.
-        name: of the documents, for the description.
-        inputs: kept in the description, to compare with later requests.
+        parts: at least one, each after those that it is made of; threads: None = one per core, do not change the
+            result.
+        name: of the documents; inputs: both for the description.
         texts: whether the texts are kept; False for vectors alone.
 
     Raises:
-        InputError: no documents, a bad or repeated docid (with its position), a text that is no string, a folder that
-            is no index, no parts.
+        InputError: no documents or parts, a bad or repeated docid (with its position), a text that is no string, a
+            folder that is no index.
         UnavailableError: a BM25 part without Java 21 or newer.
     """
     output = Path(output).expanduser()
     if not parts:
         raise InputError("nothing to make: expected at least one part of an index")
     check_replaceable(output)
-    with partial_folder(output) as work:
-        result = work.result
-        spent = _begin(parts, work, threads)
-        count, content = _stream(documents, result, parts, spent, texts)
+    with partial_folder(output) as (work, result):
+        _begin(parts, work, threads)
+        count, content = _stream(documents, result, parts, texts)
         of_texts = {name for name in names_in(result) if name.startswith(FOLDER)}
         described: dict[str, Any] = {
             "schema": SCHEMA,
@@ -100,9 +96,8 @@ def write_index(
             "versions": _versions(parts),
             "files": {DOCIDS: note_files(result, names_in(result) - of_texts), TEXTS: note_files(result, of_texts)},
         }
-        _write(parts, result, result, described, spent)
+        _write(parts, result, result, described)
         put_folder(result, output)
-        work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
 
 
@@ -115,28 +110,24 @@ def add_parts(
     inputs: dict[str, Any] | None = None,
     count: int = 0,
 ) -> Built:
-    """Add parts to an index, in place of parts of the same names.
+    """Add parts to an index, in place of parts of the same names; without a description only their folders.
 
     Args:
-        output: the folder; without a description only folders of the parts are written.
-        parts, threads: as in `write_index`.
         documents: those of the index, in order; None = from its texts.
-        inputs: replace those of the same names in the description.
-        count: of the documents, if nothing describes it.
+        inputs: replace those of the same names in the description; count: of the documents, if nothing describes it.
 
     Raises:
-        InputError: an index without texts for a part of texts.
-        UnavailableError: a BM25 part without Java 21 or newer.
+        InputError, UnavailableError: an index without texts for a part of texts; as `write_index`.
     """
-    with partial_folder(output) as work:
-        result, before = work.result, describe(output)
-        spent = _begin(parts, work, threads)
+    with partial_folder(output) as (work, result):
+        before = describe(output)
+        _begin(parts, work, threads)
         if not all(part.made_of for part in parts):
             documents = documents_of(output) if documents is None else documents
             for block in blocks_of(progress(documents, unit="documents", what="index"), parts):
-                _add(block, parts, spent)
+                _add(block, parts)
         made: dict[str, Any] = {"count": before.get("count", count), "parts": {}, "files": {}}
-        _write(parts, result, output, made, spent)
+        _write(parts, result, output, made)
         if before:
             replaced = {part.name for part in parts}
             others = {name: one for name, one in before["parts"].items() if not {name, one.get("of")} & replaced}
@@ -151,7 +142,6 @@ def add_parts(
                 described["fingerprint"] = fingerprint(before["content"], *marks)
             described["versions"] = before["versions"] | _versions(parts)
             write_json(output / DESCRIPTION, {**described, "inputs": before["inputs"] | (inputs or {})})
-        work.done = True
     return Built(output, made["count"], min(made["count"], max(part.reused for part in parts)))
 
 
@@ -160,12 +150,11 @@ def encode_ahead(
 ) -> tuple[int, int]:
     """Make files of blocks for `write_index` and `add_parts`; returns how many it made, and how many it has.
 
-    It takes no lock: several processes, each with a share, work in one folder.
+    It takes no lock: several processes, each with a share, work in the folder `work` of `Part.start`.
 
     Args:
         documents: all of the index; parts: only those with an encoder count.
         request: their settings, the backend, and threads: blocks at a time; of the backend `threads`, of one block.
-        work: the folder of `Part.start`; share: of this process.
 
     Raises:
         InputError, UnavailableError: as `Part.make` and `do_parts`.
@@ -202,13 +191,11 @@ def encode_ahead(
 def encode_block(
     name: str, params: Any, devices: Devices | None, threads: int | None, texts: list[str], file: Path
 ) -> None:
-    """Make the file of a block of a part."""
     _maker(name, params, devices).encode_into(file, texts, threads)
 
 
 @lru_cache(maxsize=4)
 def _maker(name: str, params: Any, devices: Devices | None) -> PartByEncoder:
-    """The part with its encoder, loaded once in a process."""
     maker = base.part(name).make(params, {})
     assert isinstance(maker, PartByEncoder)
     maker.devices = devices
@@ -238,22 +225,7 @@ def check_replaceable(output: Path) -> None:
         ) from None
 
 
-@dataclass
-class UnfinishedIndex:
-    """An unfinished index.
-
-    Attributes:
-        partial: the folder that a later run resumes from; result: an empty folder in it for new files.
-        done: the index is complete, and the folder can go.
-    """
-
-    partial: Path
-    result: Path
-    done: bool = False
-
-
 def work_of(output: Path) -> Path:
-    """The folder of unfinished work, beside the folder that a link leads to."""
     output = behind_links(output)
     return output.with_name(output.name + ".partial")
 
@@ -265,37 +237,34 @@ def building(output: Path) -> AbstractContextManager[bool]:
 
 
 @contextmanager
-def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
-    """`<output>.partial`, locked for this process and removed when the work is done."""
-    folder = work_of(output)
+def partial_folder(output: Path) -> Iterator[tuple[Path, Path]]:
+    """`<output>.partial`, locked for this process and removed after success, and an empty folder in it for results."""
+    folder, done = work_of(output), False
+    result = folder / "result"
     with building(output):
-        work = UnfinishedIndex(folder, folder / "result")
         try:
-            shutil.rmtree(work.result, ignore_errors=True)
+            shutil.rmtree(result, ignore_errors=True)
             try:
-                work.result.mkdir(parents=True)
+                result.mkdir(parents=True)
             except OSError as error:
                 said = error.strerror or error
                 raise InputError(f"{folder}: cannot be written ({said}); choose a folder that is yours") from None
-            yield work
+            yield folder, result
+            done = True
         finally:
-            shutil.rmtree(work.result, ignore_errors=True)
-            if work.done or not any(folder.glob("*/*.np[yz]")):  # nothing to go on from
+            shutil.rmtree(result, ignore_errors=True)
+            if done or not any(folder.glob("*/*.np[yz]")):  # nothing to go on from
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _begin(parts: Sequence[Part], work: UnfinishedIndex, threads: int | None) -> dict[str, float]:
-    """Check and start all parts; returns the seconds of each, by name."""
+def _begin(parts: Sequence[Part], work: Path, threads: int | None) -> None:
     for part in parts:
         part.check()
     for part in parts:
-        part.start(work.partial, threads)
-    return dict.fromkeys((part.name for part in parts), 0.0)
+        part.start(work, threads)
 
 
-def _stream(
-    documents: Iterable[Document], result: Path, parts: Sequence[Part], spent: dict[str, float], texts: bool = True
-) -> tuple[int, str]:
+def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part], texts: bool = True) -> tuple[int, str]:
     """Pass all documents to the corpus, the docids and the parts; returns their number and digest."""
     digest = hashlib.sha256()
     count = 0
@@ -308,34 +277,21 @@ def _stream(
                 docids.write(document.docid + "\n")
                 digest.update(f"[{_as_json(document.docid)}, {_as_json(document.text)}]".encode())
             count += len(block)
-            _add(block, parts, spent)
+            _add(block, parts)
     if not count:
         raise InputError("no documents to index; expected at least one")
     return count, digest.hexdigest()[:16]
 
 
-def _add(block: list[Document], parts: Sequence[Part], spent: dict[str, float]) -> None:
+def _add(block: list[Document], parts: Sequence[Part]) -> None:
     for part in parts:
-        begun = time.perf_counter()
         part.add(block)
-        spent[part.name] += time.perf_counter() - begun
 
 
-def _write(
-    parts: Sequence[Part], result: Path, index: Path, described: dict[str, Any], spent: dict[str, float]
-) -> None:
-    """Write and describe parts; one line reports each that took seconds.
-
-    Args:
-        result: the folder of their files; index: the one with the texts and all other parts.
-        described: of the index; gets the parts and files.
-    """
+def _write(parts: Sequence[Part], result: Path, index: Path, described: dict[str, Any]) -> None:
+    """Write and describe parts; result: the folder of their files; index: the one with texts and all other parts."""
     for part in parts:
-        begun = time.perf_counter()
         described["parts"][part.name] = part.write(result, index / FOLDER, described["count"])
-        seconds = spent[part.name] + time.perf_counter() - begun
-        if seconds >= SAID_SECONDS:
-            say(f"{part.name}: {described['count']:,} documents in {seconds:.0f} s")
         files = names_in(result).difference(*described["files"].values())
         described["files"][part.name] = note_files(result, files)
         if index == result:
@@ -343,9 +299,9 @@ def _write(
 
 
 def blocks_of(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:
-    """The documents in blocks of the size that these parts take."""
-    waiting, most = iter(documents), BLOCK * max(part.blocks_at_once for part in parts)
-    while block := list(itertools.islice(waiting, most)):
+    elsewhere = any(part.encoder and part.devices is not None and part.devices.elsewhere for part in parts)
+    waiting = iter(documents)
+    while block := list(itertools.islice(waiting, BLOCK * (DEVICE_BLOCKS if elsewhere else 1))):
         yield block
 
 
@@ -359,7 +315,7 @@ def _checked(documents: Iterable[Document], texts: bool) -> Iterator[Document]:
             raise InputError(f"{where}: docid {docid!r}; expected one that is not empty and has no white space")
         if docid in seen:
             first = f"document {list(seen).index(docid) + 1}"
-            raise InputError(f"{where}: docid {docid} was there before ({first}); every document needs its own")
+            raise InputError(f"{where}: docid {docid} repeats {first}; every document needs its own")
         seen[docid] = None
         try:
             _ = str.isascii(document.text) or document.text.encode()

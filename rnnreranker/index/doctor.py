@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING, NamedTuple
 
 from rnnreranker.base.device import devices_here
@@ -27,7 +27,6 @@ ENCODERS = {
     "cross-encoder": ("cross-encoder", "--rerank cross-encoder, labels of a teacher"),
 }
 GATHERED = ("dev", "integrations", "peers")  # extras of many packages, which nobody needs whole
-ROOM = 10**9  # bytes: an index of a small collection and the files of an encoder
 
 
 class Ability(NamedTuple):
@@ -90,7 +89,6 @@ def _encoders() -> Iterator[Ability]:
 
 
 def _folders() -> Iterator[Ability]:
-    """The folders of compiled kernels, of files that are made, and of ir_datasets."""
     from rnnreranker.rnn import contexts
 
     named = os.environ.get("NUMBA_CACHE_DIR")
@@ -100,12 +98,8 @@ def _folders() -> Iterator[Ability]:
     yield Ability("compiled kernels", not lost, says, lost)
 
     folder = cache_home()
-    if _writable(folder):
-        free = shutil.disk_usage(_there(folder)).free
-        lost = "" if free >= ROOM else "make room there, or set RNNRERANKER_HOME"
-        says = f"{folder}, {free / 1e9:.0f} GB free"
-    else:
-        says, lost = f"{folder} cannot be written", "set RNNRERANKER_HOME"
+    lost = "" if _writable(folder) else "set RNNRERANKER_HOME"
+    says = f"{folder} cannot be written" if lost else f"{folder}, {disk_usage(_there(folder)).free / 1e9:.0f} GB free"
     yield Ability("files that are made", not lost, says, lost)
 
     named = os.environ.get("IR_DATASETS_HOME")
@@ -118,7 +112,6 @@ def _folders() -> Iterator[Ability]:
 
 
 def _extras() -> Iterator[Ability]:
-    """The extras of the package, and which packages they lack."""
     from packaging.requirements import Requirement
 
     needs = [need for need in map(Requirement, importlib.metadata.requires(PACKAGE) or []) if need.marker]
@@ -141,7 +134,6 @@ def _is_of(need: Requirement, extra: str) -> bool:
 
 
 def _version(package: str) -> str:
-    """The version of a package, "" if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -149,7 +141,6 @@ def _version(package: str) -> str:
 
 
 def _there(folder: Path) -> Path:
-    """The folder, or its nearest existing parent."""
     return next(one for one in (folder, *folder.absolute().parents) if one.exists())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from rnnreranker.base.apart import check_apart
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.files.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole, names_in
+from rnnreranker.base.files.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT
@@ -28,7 +28,6 @@ SHOWN = 3  # damaged files that an error names
 
 
 def encoded_parts() -> list[str]:
-    """The parts of encoders, which one index may take from another."""
     return [name for name, one in parts().items() if one.encoder]
 
 
@@ -36,10 +35,7 @@ def encoded_parts() -> list[str]:
 def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
     """Make the missing parts of an index; returns what it is then, and the names of new parts.
 
-    Args:
-        request: documents and parts; without documents only parts that are made of others, such as a graph. A folder
-            without a description gets only folders of parts.
-        output: the folder; an interrupted build resumes.
+    Without documents only parts that are made of others, such as a graph. An interrupted build resumes.
 
     Raises:
         InputError: as `write_index`; an index of other inputs without `overwrite`; `from_index` with other inputs or
@@ -68,12 +64,10 @@ def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
 def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
     """Make one process's share of the files of `make_index`; returns a line for each part.
 
-    With documents a share is blocks of encoders' parts, else of parts that are made of others. It takes no lock:
-    processes with other numbers work on the same folder.
+    With documents a share is blocks of encoders' parts, else of parts that are made of others. It takes no lock.
 
     Raises:
-        InputError: no part of an encoder is missing; a part that one process makes; as `make_index`.
-        UnavailableError: as `make_index`.
+        InputError, UnavailableError: no part of an encoder is missing; a part that one process makes; as `make_index`.
     """
     request = request.with_own_vectors() if request.documents else request
     _, there, missing = _missing(request, output)
@@ -98,13 +92,9 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
     Its bytes equal those of an index of all documents, but for Lucene's file names and the described sources. It
     appears whole; killed work resumes.
 
-    Args:
-        output: the folder of the index.
-        request: the documents and how they are encoded; parts and fields are those of the index.
-
     Raises:
-        InputError: no index, documents of another kind, a known docid (with its line), no documents, a changed encoder;
-            as `write_index`.
+        InputError: no index, documents of another kind, a known docid (with its line), a changed encoder; as
+            `write_index`.
         UnavailableError: an encoder that is not available, a Lucene part without Java.
     """
     with building(output):
@@ -130,7 +120,6 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
 
 
 def _check_new(request: IndexRequest, output: Path, settings: Mapping[str, Any]) -> None:
-    """Check that all documents are new, and have no vectors where an encoder makes them."""
     known = set(read_ids(output / "docid").names)
     encoder = settings["dense"].encoder if "dense" in settings else ""
     for position, document in enumerate(request.read(), 1):
@@ -145,7 +134,7 @@ def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], list[
     """The inputs of a request, the parts that `output` has already, and those that it lacks.
 
     Raises:
-        InputError: an index of other documents or of other settings of a part; no index to take parts from.
+        InputError: an index of other documents or settings; no index to take parts from.
     """
     inputs = request.inputs() if request.documents else {}
     if request.from_index is not None:
@@ -171,17 +160,12 @@ def _count(index: Path) -> int:
     raise InputError(f"{index}: no index with docids; make one with --documents")
 
 
-def _in_order(names: Sequence[str] | Mapping[str, Any]) -> list[str]:
-    """Parts, after those that they are made of."""
-    return sorted(names, key=lambda name: part(name).depth())
+def _in_order(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: bool(part(name).made_of))
 
 
 def _makers(names: Sequence[str], request: IndexRequest, there: Sequence[str], output: Path) -> list[Part]:
-    """Makers of the parts that are made of others, in order; there: the parts that the index has.
-
-    Raises:
-        InputError: a part that they are made of is neither there nor requested; as `Part.make`.
-    """
+    """Makers of the parts that are made of others, in order; there: the parts that the index has."""
     for name in names:
         possible = part(name).origins(request.chosen[name].params)
         if not {*possible} & {*there, *request.names}:
@@ -201,7 +185,6 @@ def _made(name: str, request: IndexRequest, params: Any, beside: Mapping[str, An
 
 
 def _make(request: IndexRequest, output: Path, missing: list[str], inputs: dict[str, Any], exists: bool) -> Built:
-    """Make parts while the documents stream by."""
     documents = request.read()  # an unknown name fails here, before a model is loaded
     made = _of_texts(request, missing)
     if request.backend != "threads" and request.from_index is None:
@@ -214,7 +197,6 @@ def _make(request: IndexRequest, output: Path, missing: list[str], inputs: dict[
 
 
 def _of_texts(request: IndexRequest, names: Sequence[str]) -> list[Part]:
-    """Makers of parts of texts; they take encoded documents from the index `from_index`."""
     made = [_made(name, request, request.chosen[name].params, {}) for name in names]
     if request.from_index is not None:
         for one in made:
@@ -281,14 +263,7 @@ def said(lost: dict[str, str]) -> str:
 
 @phase("checking the index")
 def check_index(index: Path) -> str:
-    """A line on an index whose files are unchanged since they were written.
-
-    Args:
-        index: a folder made by `python -m rnnreranker.index`.
-
-    Raises:
-        InputError: missing or changed files, a folder that is no such index.
-    """
+    """A line on an index whose files are unchanged since they were written; InputError: changed files, no index."""
     if not index.is_dir():
         raise InputError(f"{index}: no such folder; expected an index made by python -m rnnreranker.index")
     if not (described := describe(index)):
@@ -304,7 +279,4 @@ def check_index(index: Path) -> str:
         raise InputError(f"{'; '.join(wrong[:SHOWN])}{more}; {AGAIN}")
     names = {name for group in groups.values() for name in group}
     size = sum(of_file["bytes"] for group in groups.values() for of_file in group.values())
-    said = f"{index}: {len(names)} files ({size / 1e6:.1f} MB) are those that were written"
-    if others := sorted(names_in(index) - names):
-        said += f"; not described: {', '.join(others[:SHOWN])}{', …' if len(others) > SHOWN else ''}"
-    return said
+    return f"{index}: {len(names)} files ({size / 1e6:.1f} MB) are those that were written"

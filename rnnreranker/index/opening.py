@@ -52,7 +52,6 @@ class IndexOnDisk:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of its parts that methods read."""
         return tuple(name for name in givers().values() if name in self.folders)
 
     @property
@@ -76,7 +75,6 @@ class IndexOnDisk:
         return givers().get(need, "") in ("", *self.folders)
 
     def described(self, name: str) -> dict[str, Any]:
-        """The description of a part, or empty."""
         said: dict[str, Any] = self.settings.get("parts", {}).get(name, {})
         return said
 
@@ -102,11 +100,7 @@ class IndexOnDisk:
     def given_queries(
         self, need: str, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
     ) -> Any:
-        """The queries as the part that fills a need compares them.
-
-        Raises:
-            InputError, UnavailableError: as `given`; an encoder that has changed or is not available.
-        """
+        """The queries as the part that fills a need compares them; errors as `given` and of its encoder."""
         giver = part(givers(queries=True)[need])
         return giver.queries(self.given(giver.gives), topics, threads, devices)
 
@@ -115,41 +109,32 @@ class IndexOnDisk:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy in another process opens the parts again."""
         folders = {part: path.absolute() for part, path in self.folders.items()}
         return {"name": self.name, "folders": folders, "settings": self.settings}
 
     @property
     def vectors(self) -> VectorSource:
-        """The vectors of the documents."""
         opened: VectorSource = self.given("vectors")
         return opened
 
     @property
     def graph(self) -> NeighbourGraph:
-        """The graph of neighbours."""
         opened: NeighbourGraph = self.given("neighbours")
         return opened
 
     @property
     def token_vectors(self) -> TokenSource:
-        """The vectors of the documents' tokens."""
         opened: TokenSource = self.given("tokens")
         return opened
 
     @property
     def term_source(self) -> TermSource:
-        """The word counts of the documents."""
         opened: TermSource = self.given("terms")
         return opened
 
     @property
     def encoder(self) -> dict[str, Any]:
-        """The described encoder of the vectors: name and settings, or empty.
-
-        Raises:
-            InputError: a description of another form.
-        """
+        """The described encoder of the vectors: name and settings, or empty; InputError: another form."""
         described = self.described("dense").get("encoder", {})
         settings = described.get("settings", {}) if isinstance(described, dict) else None
         if (

@@ -48,5 +48,4 @@ def _near(name: str, known: list[str]) -> list[str]:
 
 
 def letters(name: str) -> str:
-    """A name without punctuation and case."""
     return "".join(filter(str.isalnum, name.lower()))

@@ -83,12 +83,10 @@ class IndexRequest(ComputesOnDevices, Request):
         return list(self.chosen)
 
     def with_parts(self, chosen: Sequence[str]) -> IndexRequest:
-        """The same with only these parts."""
         return replace(self, parts=[one for one in forms_of(self.parts) if one.name in chosen])
 
     @property
     def without_texts(self) -> bool:
-        """Whether the documents are a `.npy` matrix."""
         return isinstance(self.documents, str) and self.documents.endswith(".npy")
 
     def read(self) -> Iterator[Document]:
@@ -224,7 +222,6 @@ def choose_part(form: Form) -> Chosen:
 
 
 def usual_parts() -> list[str]:
-    """The parts of `auto`."""
     return [name for name, one in parts().items() if one.automatic]
 
 

@@ -30,14 +30,13 @@ class Part(ABC):
     Attributes:
         name, aliases: in `--parts`, YAML and rnnreranker.json. rank: order among the parts.
         Params: settings; one with `setting(flag=…)` is also a flag of `index`.
-        gives, gives_queries: the needs of methods that it fills, of documents and of queries; "" = none.
-        made_of: the part is made of one of these parts; empty = of the texts.
-        encoder: kind of the encoder that the setting `encoder` names; "" = none. OfEncoder: settings of that encoder.
-        folder: of its files in an index. automatic: whether `--parts auto` makes it. packages: recorded with versions.
-        marks: values that the fingerprint of the index depends on besides the documents.
-        reused: documents that an interrupted build has finished.
+        gives, gives_queries: the needs that it fills, of documents and of queries.
+        made_of: the part is made of one of these; empty = of the texts.
+        encoder: kind of the encoder that the setting `encoder` names. OfEncoder: settings of that encoder.
+        folder: of its files, by default its name. automatic: whether `--parts auto` makes it. packages: listed with
+            versions.
+        marks: parts of the index's fingerprint. reused: documents that an interrupted build has finished.
         backend, address, devices: as of `do_parts`; devices None = the processor.
-        blocks_at_once: blocks of BLOCK documents that `add` takes together.
     """
 
     name: ClassVar[str]
@@ -58,26 +57,18 @@ class Part(ABC):
     address: str | None = None
     devices: Devices | None = None
 
-    @property
-    def blocks_at_once(self) -> int:
-        return 1
-
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
-        """The object that makes the part; beside: settings of the other parts of the index.
+        """The object that makes the part; beside: settings of the index's other parts.
 
         Raises:
-            InputError, UnavailableError, MissingDependencyError: settings that conflict; something that is missing.
+            InputError, UnavailableError, MissingDependencyError: settings that conflict; something is missing.
         """
         return cls()
 
     @classmethod
     def settings_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings of the part; settings of its encoder beside its own go into the encoder's written form.
-
-        Raises:
-            InputError: a setting of the encoder that is given twice or unknown.
-        """
+        """The settings of the part; those of its encoder go into the encoder's written form."""
         if cls.OfEncoder is None:
             return dict(values)
         own, of_encoder = hints_of(cls.Params), hints_of(cls.OfEncoder)
@@ -98,31 +89,20 @@ class Part(ABC):
 
     @classmethod
     def on_devices(cls) -> bool:
-        """Whether it can be made on devices of torch."""
         return bool(cls.encoder)
 
     @classmethod
-    def depth(cls) -> int:
-        """The length of its longest chain of parts that are made of each other."""
-        return 1 + max(find("part", name).depth() for name in cls.made_of) if cls.made_of else 0
-
-    @classmethod
     def inputs(cls, params: Any) -> str | None:
-        """A fingerprint of the settings, without loading anything; None = settings may differ between equal indexes."""
+        """A fingerprint of the settings, without loading anything; None = settings do not distinguish indexes."""
         return fingerprint(params.to_dict()) if hints_of(cls.Params) and not cls.made_of else None
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> Any:
-        """The settings of a part in rnnreranker.json.
-
-        Raises:
-            TypeError, AttributeError, InputError: the description has another form.
-        """
+        """The settings of a part in rnnreranker.json; another form raises TypeError, AttributeError or InputError."""
         return cls.Params(**described.get("settings", {}))
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
-        """A described part, for the error that another index has it."""
         said = ", ".join(f"{key} {value}" for key, value in cls.params_of(described).to_dict().items())
         return f"other {cls.gives or cls.name}" + (f" ({said})" if said else "")
 
@@ -133,17 +113,14 @@ class Part(ABC):
 
     @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
-        """Whether an index has the part, with these settings if it is made of other parts; None = any settings."""
+        """Whether an index has the part, if it is made of others with these settings; None = any."""
         if cls.at(index) is None or params is None or not cls.made_of:
             return cls.at(index) is not None
         return bool(cls.params_of(describe(index).get("parts", {}).get(cls.name, {})) == params)
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> Any:
-        """What methods read of the part.
-
-        Args:
-            at: as of the method `at`; described: the part in rnnreranker.json, or empty.
+        """What methods read; described: the part in rnnreranker.json, or empty.
 
         Raises:
             InputError: files that are missing or damaged.
@@ -154,36 +131,30 @@ class Part(ABC):
     def queries(
         cls, opened: Any, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
     ) -> Any:
-        """What methods read that need `gives_queries`: the queries as the part compares them."""
+        """What methods read that need `gives_queries`."""
         raise NotImplementedError(f"{cls.name} gives {cls.gives_queries}, and has no queries()")
 
     def check(self) -> None:  # noqa: B027  not every part needs something
         """Raise an error before hours of work if something is missing, such as Java."""
 
     def extend(self, index: Path) -> None:  # noqa: B027  not every part can
-        """Take what an index has of this part for the first documents, in its order.
-
-        Raises:
-            InputError: it was made by something else than this part.
-        """
+        """Take an index's first documents of this part; InputError: something else made them."""
 
     def start(self, work: Path, threads: int | None) -> None:  # noqa: B027  not every part works block by block
-        """Begin; `work` is the folder from which an interrupted build resumes."""
+        """Begin; an interrupted build resumes from the folder `work`."""
 
     def add(self, documents: Sequence[Document]) -> None:  # noqa: B027  nor reads the stream
         """Take the next block of documents."""
 
     def write_share(self, index: Path, share: Share) -> str:
-        """Make one process's share of what `write` needs, in the folder of `start`; returns one line about it.
-
-        Raises:
-            InputError: only one process can make the part.
+        """Make one process's share of what `write` needs, and return a line about it; InputError: only one process
+        can.
         """
         raise InputError(f"{argument('shard_id', share[0])}: {self.name} is made by one process; leave it out")
 
     @abstractmethod
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the files of the part into the folder of the index; returns its description for rnnreranker.json.
+        """Write the files of the part into the folder of the index; returns its description.
 
         Args:
             corpus: the folder of the texts, in the index that has all other parts; count: number of documents.
@@ -191,13 +162,11 @@ class Part(ABC):
 
 
 def encoder_form(name: str, params: settings.Params) -> str:
-    """The written form of an encoder: its name and the settings that differ from the defaults."""
     usual = type(params)().to_dict()
     return str(Written(name, {key: value for key, value in params.to_dict().items() if value != usual[key]}))
 
 
 def read_encoder(part: type[Part], params: Any) -> tuple[str, Any]:
-    """Name and settings of the encoder in the settings of a part."""
     written = Written.read(params.encoder)
     assert part.OfEncoder is not None
     return written.name, part.OfEncoder.of(written.params, f"encoder {written}")
@@ -207,30 +176,24 @@ SCHEMA = 2  # of the layout of the file
 
 
 def describe(index: Path) -> dict[str, Any]:
-    """The content of `rnnreranker.json` in an index folder; {} without such a file.
-
-    Raises:
-        InputError: no JSON object, another schema or form.
-    """
+    """The content of `rnnreranker.json` in an index folder, {} without one; InputError: another schema or form."""
     path = index / DESCRIPTION
     if not path.is_file():
         return {}
     described = read_json(path, repair="make the index again")
-    if not isinstance(described, dict):
-        raise InputError(f"{path}: expected a JSON object; make the index again")
-    if (schema := described.get("schema")) != SCHEMA:
-        raise InputError(f"{path}: schema {schema!r}; this version reads schema {SCHEMA}; make the index again")
-    about = {"parts": None, "inputs": {}, "versions": {}, **described}
-    parts = about["parts"]
-    if not all(isinstance(one, dict) for one in (parts, about["inputs"], about["versions"])) or not all(
-        isinstance(one, dict) for one in parts.values()
-    ):
+    about = {"parts": None, "inputs": {}, "versions": {}, **(described if isinstance(described, dict) else {})}
+    if about.get("schema") != SCHEMA:
+        raise InputError(
+            f"{path}: schema {about.get('schema')!r}; this version reads schema {SCHEMA}; make the index again"
+        )
+    groups = [about["parts"], about["inputs"], about["versions"]]
+    groups += groups[0].values() if isinstance(groups[0], dict) else ()
+    if not all(isinstance(one, dict) for one in groups):
         raise InputError(f"{path}: parts, inputs and versions are no objects of objects; make the index again")
     return {**about, "files": noted_files(about, path)}
 
 
 def parts() -> dict[str, type[Part]]:
-    """All parts by name, in order."""
     return methods("part")
 
 
@@ -263,17 +226,13 @@ def parts_at(path: Path) -> dict[str, Path]:
 
 
 def stored_parts(index: Path) -> list[str]:
-    """The parts of an index: those that it describes, or without a description those whose files exist."""
+    """The described parts of an index, or without a description those whose files exist."""
     described = describe(index)
     return [name for name in (described["parts"] if described else parts_at(index)) if name in names("part")]
 
 
 def stored_settings(index: Path, named: Iterable[str]) -> dict[str, Any]:
-    """The settings of parts that an index describes.
-
-    Raises:
-        InputError: an unknown part, or one with another form of description.
-    """
+    """The settings of described parts; InputError: an unknown part, or another form."""
     described = describe(index)["parts"]
     kinds = {name: part(name) for name in named}
     try:

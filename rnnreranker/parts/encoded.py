@@ -20,7 +20,6 @@ from rnnreranker.parts.base import Part, describe, encoder_form, read_encoder
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
 
-DEVICE_BLOCKS = 32  # that a GPU encodes together
 TRIED = 16  # texts that a GPU and the processor encode
 
 
@@ -67,7 +66,6 @@ class EncodedPart(Part):
             self._begun = True
 
     def file_of(self, number: int, documents: Sequence[Document]) -> Path:
-        """The file of a block, which may exist already."""
         texts = [document.text for document in documents]
         self._begin(texts)
         name = fingerprint(self._mark, [document.docid for document in documents], texts)
@@ -101,13 +99,8 @@ class EncodedPart(Part):
 class PartByEncoder(EncodedPart):
     """A part that its setting `encoder` makes; `kept` of its settings is all else that counts.
 
-    The encoder's graph encodes documents if there is one; a part that the model began is continued by the model.
-
-    Args:
-        encoder: on the processor; params: of the part.
-
     Attributes:
-        of_documents: encodes documents; from the first block on it is the encoder on `devices`, if any.
+        of_documents: encodes documents: the encoder's graph, or the model on `devices` or where it began the part.
     """
 
     def __init__(self, encoder: Any, params: Any) -> None:
@@ -118,21 +111,11 @@ class PartByEncoder(EncodedPart):
         self.marks = (encoder.fingerprint, params.kept)
 
     @property
-    def blocks_at_once(self) -> int:
-        return DEVICE_BLOCKS if self.devices is not None and self.devices.elsewhere else 1
-
-    @property
     def options(self) -> dict[str, Any]:
-        """Arguments for loading the encoder."""
         options: dict[str, Any] = self._encoder.params.to_dict()
         return options
 
     def begin(self, texts: list[str]) -> None:
-        """Load the encoder on devices; the mark separates blocks of the model, of its graph and of other arithmetic.
-
-        Raises:
-            InputError: as `encoder_on`.
-        """
         marks: Sequence[Any] = () if self.of_documents.graph is None else ("graph",)
         if self.devices is not None:
             self.of_documents, self._computed = encoder_on(self.devices, self._encoder, self.options, texts)
@@ -140,21 +123,24 @@ class PartByEncoder(EncodedPart):
         self._mark = fingerprint(self._encoder.fingerprint, *marks) if marks else str(self._encoder.fingerprint)
 
     def extend(self, index: Path) -> None:
-        """Take whole blocks of documents from an index; a block that is partly new is encoded whole.
+        """Take whole blocks of documents from an index; InputError: another encoder made them.
 
-        New documents are encoded as the old ones, by graph or model: the bytes equal those of an index made at once.
-
-        Raises:
-            InputError: another encoder made them.
+        New documents are encoded as the old ones, by graph or model, so that bytes equal those of an index made at
+        once.
         """
-        described = part_made_by(index, self.name, self._encoder.fingerprint)
-        self._old, made_by = self.open(index, described), described["encoder"]
+        described = describe(index)["parts"][self.name]
+        made_by = described["encoder"]
+        if made_by.get("fingerprint") != self._encoder.fingerprint:
+            raise InputError(
+                f"{index}: the files of the encoder {made_by.get('name')} of its part {self.name} have changed since; "
+                "make the index again"
+            )
+        self._old = self.open(index, described)
         self._computed = made_by.get("computed", {})
         if self._encoder.graph is not None and made_by.get("documents") != "graph" and not self._computed:
             self.of_documents = type(self._encoder).load(self._encoder.name, **self.options)
 
     def made_by(self, about: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """The description of the encoder; about, more: further fields."""
         said = {"name": self._encoder.name, **about, "fingerprint": self._encoder.fingerprint, **more}
         if self._computed:
             return {**said, "computed": self._computed}
@@ -178,50 +164,30 @@ class PartByEncoder(EncodedPart):
 
     @classmethod
     def inputs(cls, params: Any) -> str:
-        """Covers the encoder's files and settings, and how its output is stored."""
         name, given = read_encoder(cls, params)
         return fingerprint(cls.encoders().digest_of(name), given.to_dict(), params.kept)
 
     @classmethod
     def form_of(cls, described: Mapping[str, Any]) -> str:
-        """The written form of the encoder of a described part."""
         made_by = described.get("encoder", {})
         of: Any = cls.OfEncoder
         return encoder_form(made_by.get("name", vars(cls.Params())["encoder"]), of(**made_by.get("settings", {})))
 
 
 class CountedPart(PartByEncoder):
-    """A part with `.npz` blocks whose entry `cut` counts the texts that were cut; it also counts empty texts."""
+    """A part with `.npz` blocks whose entry `cut` counts the texts that were cut."""
 
     ending = ".npz"
     automatic = False  # takes most of the time or room, and gains little beside BM25 and vectors
-    _cut = _empty = 0
+    _cut = 0
 
     def encoded(self, texts: list[str]) -> Any:
-        """Arrays of some texts; the last one says how many texts were cut."""
         return self.of_documents.encode(texts, "document", threads=self._threads)
 
     def add(self, documents: Sequence[Document]) -> None:
         super().add(documents)
         with np.load(self._files[-1], allow_pickle=False) as block:
             self._cut += int(block["cut"])
-        self._empty += sum(not document.text.strip() for document in documents)
-
-    def lost(self, length: int) -> list[str]:
-        """Remarks on cut and empty texts."""
-        said = [f"{counted(self._cut, 'text')} cut at {length} tokens"] if self._cut else []
-        return [*said, f"{counted(self._empty, 'text')} empty, never found"] if self._empty else said
-
-
-def part_made_by(index: Path, part: str, mark: str) -> dict[str, Any]:
-    """The description of a part; InputError: an encoder of another fingerprint made it."""
-    described: dict[str, Any] = describe(index)["parts"][part]
-    if described["encoder"].get("fingerprint") != mark:
-        raise InputError(
-            f"{index}: its part {part} was made by {described['encoder'].get('name')} as it was then, which is another "
-            "encoder now; make the index again"
-        )
-    return described
 
 
 def encoder_on(
@@ -230,8 +196,7 @@ def encoder_on(
     """An encoder on devices, and its description: device, type, lowest cosine to the processor's rows.
 
     Args:
-        usual: the encoder on the processor; settings: for loading it.
-        texts: of documents; both encoders encode `TRIED` of them, from the shortest to the longest.
+        usual: the encoder on the processor; settings: for loading it; texts: both encode `TRIED` of them.
 
     Raises:
         InputError: a cosine below `least_cosine`; as `TextEncoder.load`.
@@ -239,7 +204,8 @@ def encoder_on(
     from rnnreranker.encode.graph import cosine_of
 
     encoder = type(usual).load(usual.name, devices=devices, **settings)
-    tried = _sample(texts)
+    ordered = sorted({text for text in texts if text.strip()}, key=lambda text: (len(text), text))
+    tried = ordered[:: -(-len(ordered) // TRIED) or 1]
     lowest = cosine_of(encoder.rows(tried), usual.rows(tried)) if tried else 1.0
     least = least_cosine(devices.dtype, settings.get("dtype"))
     if not lowest >= least:
@@ -249,10 +215,3 @@ def encoder_on(
         )
     say(f"{usual.name} on {devices}: lowest cosine of {counted(len(tried), 'text')} to the processor's {lowest:.6f}")
     return encoder, {"device": ",".join(devices.names), "dtype": devices.dtype, "cosine": round(lowest, 6)}
-
-
-def _sample(texts: Sequence[str]) -> list[str]:
-    ordered = sorted({text for text in texts if text.strip()}, key=lambda text: (len(text), text))
-    if len(ordered) <= TRIED:
-        return ordered
-    return [ordered[number * (len(ordered) - 1) // (TRIED - 1)] for number in range(TRIED)]

@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
-from rnnreranker.parts.ragged import REPAIR, Hits, RaggedSource, best_first, write_ragged
+from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, write_ragged
 from rnnreranker.parts.vectors.ids import positions_of
 
 if TYPE_CHECKING:
@@ -34,13 +34,12 @@ QUERIES = 16  # multiplied together
 def write_postings(
     folder: Path, blocks: Callable[[], Iterable[csr_matrix]], vocabulary: int, exact: bool
 ) -> np.ndarray:
-    """Write the three files; returns (V,) int64 document frequencies, which count non-zero weights.
+    """Write the three files; returns (V,) int64 document frequencies.
 
     Args:
-        folder: made here.
         blocks: each call gives the weights of all documents, (n_i, vocabulary) CSR with ascending columns.
         vocabulary: number of words; up to 65,536 have 16-bit numbers.
-        exact: float32 weights; else whole numbers, in 8 bits if all fit, else in 16.
+        exact: float32 weights; else whole numbers in 8 or 16 bits.
     """
     largest, documents = 0.0, np.zeros(vocabulary, dtype=np.int64)
     lengths = []
@@ -60,32 +59,24 @@ def write_postings(
 class Postings(RaggedSource):
     """The weights of words in the documents of an index. `words_count`: number of words V."""
 
-    arrays: ClassVar = {TERMS: (1, (np.uint16, np.uint32)), WEIGHTS: (1, (np.uint8, np.uint16, np.float32))}
+    arrays = TERMS, WEIGHTS
 
     words_count: int
+    _lists: Mapping[Any, list[tuple[int, csr_matrix]]] = MappingProxyType({})
 
     @property
     def postings(self) -> int:
-        """The number of non-zero weights."""
         return len(self._arrays[0])
 
     @cached_property
     def document_frequencies(self) -> np.ndarray:
         """(V,) int64: in how many documents each word has a weight."""
-        frequencies = np.zeros(self.words_count, dtype=np.int64)
-        for first in range(0, self.postings, BLOCK):
-            frequencies += np.bincount(self._checked(slice(first, first + BLOCK))[0], minlength=self.words_count)
-        return frequencies
+        terms = (self._arrays[0][first : first + BLOCK] for first in range(0, self.postings, BLOCK))
+        none = np.zeros(self.words_count, dtype=np.int64)
+        return sum((np.bincount(one, minlength=self.words_count) for one in terms), none)
 
     def fetch(self, rows: np.ndarray) -> csr_matrix:
-        """(n, V) float32 CSR: the stored numbers of rows.
-
-        Raises:
-            InputError: a row out of range, a word beyond the vocabulary, a weight that is NaN or infinite.
-        """
-        rows = np.asarray(rows, dtype=np.int64)
-        if len(rows) and (rows.min() < 0 or rows.max() >= len(self.docids)):
-            raise InputError(f"rows {rows.min()} to {rows.max()}: expected 0..{len(self.docids) - 1}")
+        """(n, V) float32 CSR: the stored numbers of (n,) int64 rows."""
         positions, ends = positions_of(self.offsets, rows)
         return self._matrix(positions, ends).astype(np.float32)
 
@@ -99,46 +90,38 @@ class Postings(RaggedSource):
             yield first, self._matrix(own, self.offsets[first : last + 1] - self.offsets[first])
             first = last
 
-    def postings_lists(self) -> Iterable[tuple[int, csr_matrix]]:
-        """First row and postings lists, (V, n) float64 CSR, of each block of documents."""
-        return self._kept if self.postings <= KEPT else transposed(self.blocks())
+    def postings_lists(
+        self, first: int = 0, weigh: Callable[[csr_matrix], csr_matrix] | None = None
+    ) -> Iterable[tuple[int, csr_matrix]]:
+        """First row and postings lists, (V, n) float64 CSR, of each block of documents from row `first` on.
 
-    @cached_property
-    def _kept(self) -> list[tuple[int, csr_matrix]]:
-        return list(transposed(self.blocks()))
+        weigh: changes the (n, V) numbers of a block; the last lists of all documents are kept if they are small.
+        """
+        blocks = self.blocks(first)
+        lists = ((start, (weigh(block) if weigh else block).T.tocsr()) for start, block in blocks)
+        if first or self.postings > KEPT:
+            return lists
+        if weigh not in self._lists:
+            self._lists = {weigh: list(lists)}
+        return self._lists[weigh]
 
     def _matrix(self, entries: slice | np.ndarray, offsets: np.ndarray) -> csr_matrix:
         from scipy.sparse import csr_matrix
 
-        terms, weights = self._checked(entries)
+        terms, weights = (array[entries] for array in self._arrays)
         shape = (len(offsets) - 1, self.words_count)
         return csr_matrix((weights.astype(np.float64), terms.astype(np.int32), offsets), shape)
-
-    def _checked(self, entries: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Words and weights of some entries; errors as `fetch`."""
-        terms, weights = (array[entries] for array in self._arrays)
-        if len(terms) and terms.max() >= self.words_count:
-            raise InputError(f"{self.folder / TERMS}: has word {terms.max()} of {self.words_count}; {REPAIR}")
-        if not np.isfinite(weights).all():
-            raise InputError(f"{self.folder / WEIGHTS}: has NaN or infinite weights; {REPAIR}")
-        return terms, weights
-
-
-def transposed(blocks: Iterable[tuple[int, csr_matrix]]) -> Iterator[tuple[int, csr_matrix]]:
-    return ((first, block.T.tocsr()) for first, block in blocks)
 
 
 def best_products(
     queries: csr_matrix, blocks: Iterable[tuple[int, csr_matrix]], hits: int, docid_ranks: np.ndarray, threads: int
-) -> list[Hits]:
-    """The best documents of every query that share a word with it, by descending score, ties by docid.
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Scores and rows of every query's best documents that share a word with it, descending, ties by docid.
 
     Args:
-        queries: (Q, V) float64 CSR with ascending columns.
+        queries: (Q, V) float64 CSR with ascending columns; threads: queries are divided among them.
         blocks: first row and postings lists, (V, n) float64 CSR, of each block of documents.
-        hits: documents a query, at most.
-        docid_ranks: (N,) the rank of each row among the sorted docids.
-        threads: queries are divided among them.
+        hits: documents a query, at most; docid_ranks: (N,) the rank of each row among the sorted docids.
     """
     best: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * queries.shape[0]
     groups = [range(first, min(first + QUERIES, len(best))) for first in range(0, len(best), QUERIES)]
@@ -152,4 +135,4 @@ def best_products(
                     rows = products.indices[begin:end].astype(np.int64) + first
                     scores = np.concatenate([best[query][0], products.data[begin:end]])
                     best[query] = best_first(scores, np.concatenate([best[query][1], rows]), hits, docid_ranks)
-    return best
+    return [scores for scores, _ in best], [rows for _, rows in best]

@@ -30,10 +30,9 @@ def write_ragged(
     arrays: Mapping[str, tuple[Any, tuple[int, ...]]],
     blocks: Iterable[Sequence[np.ndarray]],
 ) -> np.ndarray:
-    """Write the files of a folder; returns (N + 1,) int64 offsets.
+    """Write the files of a new folder; returns (N + 1,) int64 offsets.
 
     Args:
-        folder: made here.
         lengths: (n_i,) each, the number of entries of every document of a block.
         arrays: file name → type, and shape of an entry.
         blocks: the entries of a block of documents, one array a file.
@@ -51,36 +50,11 @@ def write_ragged(
     return offsets
 
 
-def map_ragged(folder: Path, arrays: Mapping[str, tuple[int, tuple[Any, ...]]]) -> list[np.ndarray]:
-    """Offsets (N + 1,) int64 and the other arrays, memory-mapped.
-
-    Args:
-        arrays: file name → number of axes, and allowed types.
-
-    Raises:
-        InputError: a missing or cut file, or files that do not fit together.
-    """
-    offsets, *others = mapped = [map_array(folder / name, REPAIR) for name in (OFFSETS, *arrays)]
-    expected = {OFFSETS: (1, (np.int64,)), **arrays}
-    for (name, (axes, kinds)), array in zip(expected.items(), mapped, strict=True):
-        if array.ndim != axes or array.dtype not in kinds or not array.flags.c_contiguous:
-            raise InputError(f"{folder / name}: has shape {array.shape} and type {array.dtype}; {REPAIR}")
-    if len(offsets) < 2 or any(len(one) != offsets[-1] for one in others):
-        lengths = ", ".join(f"{name} has {len(one)}" for name, one in zip(arrays, others, strict=True))
-        raise InputError(
-            f"{folder}: {OFFSETS} ends at {offsets[-1:].tolist()}, {lengths} entries; expected files of the same "
-            f"index: {REPAIR}"
-        )
-    if offsets[0] != 0 or (np.diff(offsets) < 0).any():
-        raise InputError(f"{folder / OFFSETS}: does not ascend from 0; {REPAIR}")
-    return mapped
-
-
 def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.ndarray) -> Hits:
     """The best of some documents by descending score, ties by docid.
 
     Args:
-        scores, rows: (n,) each; hits: at most; docid_ranks: (N,) the rank of each row among the sorted docids.
+        scores, rows: (n,) each; docid_ranks: (N,) the rank of each row among the sorted docids.
 
     >>> [one.tolist() for one in best_first(np.array([1.0, 2.0, 1.0]), np.array([5, 0, 3]), 2, np.arange(6))]
     [[2.0, 1.0], [0, 3]]
@@ -101,32 +75,24 @@ def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.
 class RaggedSource:
     """The ragged rows of all documents of an index; a subclass names the files and searches them.
 
-    Args:
-        index: the folder, with `docid` and the folder of the part; described: the part in rnnreranker.json.
-
     Attributes:
         docids: row → docid; offsets: (N + 1,) int64.
 
     Raises:
-        InputError: files that are missing, cut or do not fit together, a description of another form.
+        InputError: files that are missing or changed, a description of another form.
     """
 
     part: ClassVar[str]
     files: ClassVar[str]  # the folder in the index
-    arrays: ClassVar[Mapping[str, tuple[int, tuple[Any, ...]]]]  # see `map_ragged`
+    arrays: ClassVar[tuple[str, ...]]  # names of files beside the offsets
     _marks: tuple[str, ...] = ()  # of the fingerprint, besides the files
 
     def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
         check_files(index, self.part)
         self.index, self.folder = index, index / self.files
-        self.offsets, *self._arrays = map_ragged(self.folder, self.arrays)
+        self.offsets, *self._arrays = (map_array(self.folder / name, REPAIR) for name in (OFFSETS, *self.arrays))
         self._ids: Ids = read_ids(index / "docid")
         self.docids: Sequence[str] = self._ids.names
-        if len(self.docids) != len(self.offsets) - 1:
-            raise InputError(
-                f"{index / 'docid'}: has {len(self.docids)} docids, {self.folder / OFFSETS} is of "
-                f"{len(self.offsets) - 1} documents; expected as many: {REPAIR}"
-            )
         try:
             self._take(described)
         except (KeyError, TypeError, ValueError, InputError):
@@ -142,10 +108,8 @@ class RaggedSource:
         return fingerprint(self.files, *map(file_digest, sorted(self.folder.glob("*.npy"))), *self._marks)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 if unknown."""
         return self._ids.rows(docids)
 
     @property
     def docid_ranks(self) -> np.ndarray:
-        """(N,) int64: the rank of each row among the sorted docids, for ties."""
         return self._ids.docid_ranks

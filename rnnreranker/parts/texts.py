@@ -11,10 +11,9 @@ import gzip
 import hashlib
 import json
 import os
-import weakref
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO
@@ -23,7 +22,6 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.checksums import TEXTS, check_files
-from rnnreranker.base.files.json_files import parse_record
 from rnnreranker.data.document import Document
 from rnnreranker.parts.vectors.npy_files import map_array, write_array
 
@@ -78,65 +76,38 @@ class CorpusWriter:
 class Texts(Mapping[str, str]):
     """The texts of an index by docid; each is read on demand.
 
-    Args:
-        index: a folder written by `python -m rnnreranker.index`.
-
     Raises:
-        InputError: an index without texts, or with files that do not fit together.
+        InputError: an index without texts, or with changed files.
     """
 
     def __init__(self, index: str | os.PathLike[str]) -> None:
-        folder = Path(index).expanduser() / FOLDER
-        self._stream = _opened(folder.parent)
-        weakref.finalize(self, self._stream.close)
-        self._table = map_array(folder / "offsets.npy", AGAIN)
-        if self._table.dtype != ENTRY or self._table.ndim != 1:
-            raise InputError(
-                f"{folder / 'offsets.npy'}: has shape {self._table.shape} and type {self._table.dtype}; {AGAIN}"
-            )
-        hashes = self._table["hash"]
-        if (hashes[1:] < hashes[:-1]).any():
-            raise InputError(f"{folder / 'offsets.npy'}: its hashes do not ascend; {AGAIN}")
-        self._block: Callable[[int], tuple[bytes, int]] = lru_cache(KEPT)(partial(_block_at, self._stream))
+        folder = Path(index).expanduser()
+        self._stream = _opened(folder)
+        self._table = map_array(folder / FOLDER / "offsets.npy", AGAIN)
+        self._block = lru_cache(KEPT)(partial(_block_at, self._stream))
 
     def __getitem__(self, docid: str) -> str:
-        wanted = np.uint64(_hash(docid))
-        line = int(np.searchsorted(self._table["hash"], wanted))
-        while line < len(self._table) and self._table["hash"][line] == wanted:  # several only when hashes collide
-            record = self._read(int(self._table["offset"][line]))
-            if record.docid == docid:
-                return record.text
-            line += 1
+        wanted, hashes = np.uint64(_hash(docid)), self._table["hash"]
+        first, last = (int(np.searchsorted(hashes, wanted, side)) for side in ("left", "right"))  # several may collide
+        for document in map(self._read, self._table["offset"][first:last].tolist()):
+            if document.docid == docid:
+                return document.text
         raise KeyError(docid)
 
     def __iter__(self) -> Iterator[str]:
-        return (self._read(int(offset)).docid for offset in np.sort(self._table["offset"]))
+        return (self._read(offset).docid for offset in np.sort(self._table["offset"]).tolist())
 
     def __len__(self) -> int:
         return len(self._table)
 
     def _read(self, offset: int) -> Document:
-        start, within = offset >> 16, offset & 0xFFFF
-        block = self._block(start)[0] if start >= 0 else b""
-        where = f"{self._stream.name}: no document at byte {within} of the block at byte {start}"
-        if within >= len(block) or (within and block[within - 1 : within] != b"\n"):
-            raise InputError(f"{where} where offsets.npy has one; {AGAIN}")
-        return _document(block[within:].partition(b"\n")[0], where)
+        return _document(self._block(offset >> 16)[offset & 0xFFFF :].partition(b"\n")[0])
 
 
 def documents_of(index: Path) -> Iterator[Document]:
-    """The documents of an index in the order of their rows.
-
-    Raises:
-        InputError: an index without texts, a damaged block, a line that is no document.
-    """
-    with _opened(index) as stream:
-        size, start = os.fstat(stream.fileno()).st_size, 0
-        while start < size:
-            block, after = _block_at(stream, start)
-            for number, line in enumerate(block.removesuffix(b"\n").split(b"\n"), 1):
-                yield _document(line, f"{stream.name}: no document on line {number} of the block at byte {start}")
-            start = after
+    """The documents of an index in the order of their rows; InputError: as `Texts`."""
+    with _opened(index) as stream, gzip.open(stream) as lines:
+        yield from map(_document, lines)
 
 
 def file_of_texts(index: Path) -> Path:
@@ -144,11 +115,7 @@ def file_of_texts(index: Path) -> Path:
 
 
 def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
-    """The texts of some documents of an index, by docid; unknown docids are left out.
-
-    Raises:
-        InputError: as `Texts`.
-    """
+    """The texts of the known ones of some documents, by docid; InputError: as `Texts`."""
     texts = Texts(index)
     text_of = {docid: texts.get(docid) for docid in dict.fromkeys(docids)}
     return {docid: text for docid, text in text_of.items() if text is not None}
@@ -163,32 +130,18 @@ def _opened(index: Path) -> IO[bytes]:
             f"{error.filename}: no such file, so the texts are not kept in this index; make it with "
             "python -m rnnreranker.index"
         ) from None
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); {AGAIN}") from None
 
 
-def _block_at(stream: IO[bytes], start: int) -> tuple[bytes, int]:
-    """A block, and the start of the next one."""
-    unpack, parts, at = zlib.decompressobj(_IN_GZIP), [], start
-    try:
-        stream.seek(start)
-        while not unpack.eof and (chunk := stream.read(CHUNK)):
-            parts.append(unpack.decompress(chunk))
-            at += len(chunk)
-    except (zlib.error, ValueError, OSError):
-        unpack = zlib.decompressobj(_IN_GZIP)
-    if not unpack.eof:
-        raise InputError(f"{stream.name}: no whole block of documents at byte {start}; {AGAIN}")
-    return b"".join(parts), at - len(unpack.unused_data)
+def _block_at(stream: IO[bytes], start: int) -> bytes:
+    unpack, parts = zlib.decompressobj(_IN_GZIP), []
+    stream.seek(start)
+    while not unpack.eof and (chunk := stream.read(CHUNK)):
+        parts.append(unpack.decompress(chunk))
+    return b"".join(parts)
 
 
-def _document(line: bytes, where: str) -> Document:
-    try:
-        record = parse_record(line.decode(), where)
-    except ValueError:
-        raise InputError(f"{where} where one should be; {AGAIN}") from None
-    if not isinstance(record.get("id"), str) or not isinstance(record.get("contents"), str):
-        raise InputError(f"{where}, but an object without the texts id and contents; {AGAIN}")
+def _document(line: bytes) -> Document:
+    record = json.loads(line)
     return Document(record["id"], record["contents"])
 
 

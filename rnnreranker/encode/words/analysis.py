@@ -57,11 +57,9 @@ class Analyser:
         self.fingerprint = fingerprint("terms", params.to_dict(), self.package)
 
     def spans(self, text: str) -> Spans:
-        """(start, end) characters of the words of a text, in order."""
         return word_spans(text, self.params.language)
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
-        """The words of every text, in order."""
         words_of_texts = [words(text, self.params.language) for text in texts]
         return [self._stemmer.stemWords(own) for own in words_of_texts] if self._stemmer is not None else words_of_texts
 
@@ -75,10 +73,10 @@ class Pieces:
     """A text as a model reads it, and its words.
 
     Attributes:
-        tokens: (T,) token numbers with those that the model adds; tags: (T,) indices in "BMES" of their first
-            characters, `NO_TAG` for added tokens.
+        tokens: (T,) token numbers, also of added tokens; tags: (T,) indices in "BMES" of their first characters,
+            `NO_TAG` for added tokens.
         words: as they are counted; spans: their (start, end) characters in the text.
-        pairs: (token, word) indices, ascending: a token may belong to several words; a word that was cut off has none.
+        pairs: (token, word) indices, ascending: a token may belong to several words; a word beyond the length has none.
     """
 
     tokens: list[int]
@@ -88,9 +86,7 @@ class Pieces:
     pairs: list[tuple[int, int]]
 
     def spread(self, weights: Sequence[float]) -> dict[int, float]:
-        """Token → weight: each word's weight in equal parts to its tokens.
-
-        The paper does so for the characters of Chinese words; here for the tokens of any word.
+        """Token → weight: each word's weight in equal parts to its tokens, as the paper does for Chinese characters.
 
         >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(0, 4)], [(1, 0), (2, 0)]).spread([0.5])
         {1: 0.25, 2: 0.25}

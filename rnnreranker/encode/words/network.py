@@ -44,7 +44,6 @@ class TermScorerNetwork(torch.nn.Module):
 
 
 def padded_pieces(several: Sequence[Pieces], padding: int) -> dict[str, torch.Tensor]:
-    """The arguments of `TermScorerNetwork.forward` for several texts."""
     tokens, attention = padded([one.tokens for one in several], padding)
     tags, _ = padded([one.tags for one in several], NO_TAG)
     return {name: torch.from_numpy(part) for name, part in zip(ARGUMENTS, (tokens, attention, tags), strict=True)}

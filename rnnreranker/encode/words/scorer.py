@@ -40,15 +40,9 @@ class WeighedWord(NamedTuple):
 
 
 class TermScorer:
-    """A trained term scorer, loaded on first use.
+    """A trained term scorer, loaded on first use; path: a folder of `train --model term-scorer`.
 
     The cache folder keeps weights by the scorer's files, the versions of torch and transformers, and the text.
-
-    Args:
-        path: a folder of `train --model term-scorer`.
-
-    Attributes:
-        name: the path; digest: of the folder.
 
     Raises:
         InputError: no such folder, another kind of model.
@@ -68,8 +62,7 @@ class TermScorer:
         """The words of a text in order; it is read alone, so that its weights do not depend on other texts.
 
         Raises:
-            InputError: missing files, or files that do not fit together.
-            MissingDependencyError: jieba or PyStemmer is needed and not installed.
+            InputError, MissingDependencyError: files that are missing or do not fit together; no jieba or PyStemmer.
         """
         import torch
 
@@ -103,7 +96,6 @@ class TermScorer:
 
     @cached_property
     def loaded(self) -> tuple[TermScorerNetwork, PieceReader]:
-        """The network and the reader of pieces; errors as `words`."""
         with phase("loading the term scorer"), loading(self._folder, "a term scorer", "train it again"):
             from rnnreranker.encode.words.network import TermScorerNetwork
 
@@ -111,8 +103,7 @@ class TermScorer:
             analyser = Analyser(TermParams(**config["terms"]))
             if analyser.fingerprint != config["analysis"]:
                 raise InputError(
-                    f"{folder}: its words were cut by another version of what reads them; train it again, or install "
-                    "that one"
+                    f"{folder}: another version of its analyser cut its words; train it again, or install that one"
                 )
             reader = PieceReader(fast_tokenizer(folder / ENCODER), analyser, int(config["max_length"]))
             network = TermScorerNetwork(load_whole(folder / ENCODER), bool(config["bmes"]))
@@ -120,20 +111,7 @@ class TermScorer:
         return network.eval(), reader
 
 
-def load_term_scorer(path: str | os.PathLike[str]) -> TermScorer:
-    """The term scorer of a folder of `train --model term-scorer`, loaded at once.
-
-    Raises:
-        InputError: no such folder, another kind of model, missing files or files that do not fit together.
-        MissingDependencyError: jieba or PyStemmer is needed and not installed.
-    """
-    scorer = TermScorer(path)
-    _ = scorer.loaded
-    return scorer
-
-
 def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceReader, params: TermParams) -> None:
-    """Write config.json, the weights and encoder/ into an existing folder."""
     network.transformer.save_pretrained(folder / ENCODER)
     reader.tokenizer.save_pretrained(folder / ENCODER)
     save_rest(network, folder / WEIGHTS, INNER)

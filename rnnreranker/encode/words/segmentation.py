@@ -52,12 +52,10 @@ def check_language(language: str) -> None:
 def word_spans(text: str, language: Language) -> Spans:
     """(start, end) characters of the words of a text, in order; every word has a letter or a digit.
 
-    English: runs of letters and digits. Chinese: jieba's words, which keep runs of Latin letters and digits whole;
-    full-width letters and digits count as normal ones.
+    English: runs of letters and digits. Chinese: jieba's words, which keep runs of Latin letters and digits whole.
 
     Raises:
-        InputError: another language than "en" and "zh".
-        MissingDependencyError: jieba is not installed.
+        InputError, MissingDependencyError: another language than "en" and "zh"; jieba is not installed.
 
     >>> text = "The U.S. won 3.5 m"
     >>> [text[start:end] for start, end in word_spans(text, "en")]
@@ -88,10 +86,7 @@ def bmes_tags(text: str, spans: Sequence[tuple[int, int]]) -> str:
     B, M or E at the begin, in the middle or at the end of a word; S for a word of one character, or outside of words.
 
     Args:
-        text: n characters; spans: of its words, ascending, as of `word_spans`.
-
-    Raises:
-        InputError: spans that overlap, are empty or exceed the text.
+        spans: of the words, ascending, as of `word_spans`; InputError: others.
 
     >>> bmes_tags("她来到清华大学。", [(0, 1), (1, 3), (3, 7)])
     'SBEBMMES'

@@ -43,7 +43,6 @@ class Bm25Part(Part):
 
     @classmethod
     def inputs(cls, params: Bm25IndexParams) -> str | None:
-        """The language; None for English, which descriptions do not name."""
         return None if params == ENGLISH else fingerprint(params.to_dict())
 
     @classmethod
@@ -52,7 +51,6 @@ class Bm25Part(Part):
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
-        """A folder in the index, or a Lucene index by itself."""
         own = path / cls.folder
         return own if own.is_dir() else path if any(path.glob("segments_*")) else None
 
@@ -72,7 +70,6 @@ class Bm25Part(Part):
         start_java()
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """As `build_bm25`; returns the language unless it is English."""
         build_bm25(corpus, folder / "bm25", self._language)
         return {} if self._language == "en" else {"language": self._language}
 
@@ -91,8 +88,7 @@ def build_bm25(
         output: the folder of the index; language: as Pyserini's `--language`.
 
     Raises:
-        InputError: no such folder, or one of which Anserini makes no index.
-        UnavailableError: no Java 21 or newer.
+        InputError, UnavailableError: no folder, or one of which Anserini makes no index; no Java 21 or newer.
     """
     expected = ".jsonl files of id and contents, plain or gzip"
     corpus, output = Path(corpus).expanduser(), Path(output).expanduser()

@@ -48,24 +48,23 @@ class LuceneSearcher:
         with self._work("searched"):
             return self._searcher.reader.termVectors().get(0) is not None
 
-    def set_rm3(
-        self, fb_terms: int = 10, fb_docs: int = 10, original_query_weight: float = 0.5, filter_terms: bool = True
-    ) -> None:
-        """Use RM3 feedback; arguments and defaults are Pyserini's."""
+    def set_rm3(self, *, fb_terms: int, fb_docs: int, original_query_weight: float, filter_terms: bool) -> None:
+        """Use RM3 feedback, with Pyserini's arguments."""
         self._searcher.set_rm3(None, fb_terms, fb_docs, float(original_query_weight), False, filter_terms)
 
     def set_rocchio(
         self,
-        top_fb_terms: int = 10,
-        top_fb_docs: int = 10,
-        bottom_fb_terms: int = 10,
-        bottom_fb_docs: int = 10,
-        alpha: float = 1,
-        beta: float = 0.75,
-        gamma: float = 0,
-        use_negative: bool = False,
+        *,
+        top_fb_terms: int,
+        top_fb_docs: int,
+        bottom_fb_terms: int,
+        bottom_fb_docs: int,
+        alpha: float,
+        beta: float,
+        gamma: float,
+        use_negative: bool,
     ) -> None:
-        """Use Rocchio feedback; arguments and defaults are Pyserini's."""
+        """Use Rocchio feedback, with Pyserini's arguments."""
         counts = (top_fb_terms, top_fb_docs, bottom_fb_terms, bottom_fb_docs)
         self._searcher.set_rocchio(None, *counts, float(alpha), float(beta), float(gamma), False, use_negative)
 

@@ -30,8 +30,7 @@ class QueryImpacts(NamedTuple):
     """The weights of Q queries for V words, times a factor.
 
     Attributes:
-        numbers: (Q, V) CSR float32, weight times `factor`; whole numbers make exact products.
-        factor: above 0; 1 for exact weights and for counts.
+        numbers: (Q, V) CSR float32, weight times `factor`; factor: above 0, 1 for exact weights and counts.
     """
 
     numbers: csr_matrix
@@ -39,7 +38,6 @@ class QueryImpacts(NamedTuple):
 
     @property
     def weights(self) -> csr_matrix:
-        """(Q, V) CSR float32: the weights themselves."""
         return divided(self.numbers, self.factor)
 
 
@@ -57,7 +55,7 @@ def whole(weights: csr_matrix, factor: float, of: str = "documents") -> csr_matr
     """(n, V) CSR of whole numbers as float32: weights times the factor, rounded half to even, without zeros.
 
     Args:
-        weights: (n, V) CSR, not negative; factor: above 0; of: whose weights, for the error.
+        weights: (n, V) CSR, not negative; of: whose weights, for the error.
 
     Raises:
         InputError: a product beyond 16 bits.
@@ -93,7 +91,7 @@ class ImpactSource(Postings):
         self._marks = (self.words,)
 
     def weights(self, rows: np.ndarray) -> csr_matrix:
-        """(n, V) float32 CSR: the weights of rows, divided by the factor; errors as `fetch`."""
+        """(n, V) float32 CSR: the weights of rows, divided by the factor."""
         return divided(self.fetch(rows), self.factor or 1.0)
 
     def search(
@@ -101,14 +99,14 @@ class ImpactSource(Postings):
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        The score is the inner product of the weights, without rounding for whole numbers; it does not depend on other
-        queries or threads. Documents that share no word with a query are left out.
+        The score is the inner product of the weights, exact for whole numbers. Documents that share no word with a
+        query are left out.
 
         Args:
             queries: as of `as_stored`; hits: documents a query, at most; threads: None = one per core.
 
         Raises:
-            InputError: queries of another vocabulary, hits < 1, NaN or infinite weights.
+            InputError: queries of another vocabulary.
         """
         numbers = queries.numbers
         if numbers.shape[1] != self.vocabulary:
@@ -116,22 +114,14 @@ class ImpactSource(Postings):
                 f"queries have weights of {numbers.shape[1]} words, {self.folder} of {self.vocabulary}; "
                 "encode the queries with the encoder that made the index"
             )
-        if hits < 1:
-            raise InputError(f"hits={hits}: expected an integer >= 1")
-        if not np.isfinite(numbers.data).all():
-            raise InputError("queries have NaN or infinite weights; encode them again")
         numbers = numbers.astype(np.float64)
         numbers.sort_indices()
-        best = best_products(numbers, self.postings_lists(), hits, self.docid_ranks, threads or cores())
+        scores, rows = best_products(numbers, self.postings_lists(), hits, self.docid_ranks, threads or cores())
         unit = queries.factor * (self.factor or 1.0)
-        return [scores / unit for scores, _ in best], [rows for _, rows in best]
+        return [one / unit for one in scores], rows
 
     def as_stored(self, weights: csr_matrix) -> QueryImpacts:
-        """Weights of queries, (Q, V) CSR, stored as those of documents: times the factor and rounded, or exact.
-
-        Raises:
-            InputError: a product beyond 16 bits.
-        """
+        """Weights of queries, (Q, V) CSR, rounded as those of documents; InputError: as `whole`."""
         if self.factor is None:
             return QueryImpacts(weights)
         return QueryImpacts(whole(weights, self.factor, "queries"), self.factor)
@@ -140,8 +130,8 @@ class ImpactSource(Postings):
 def word_use(queries: csr_matrix, document_frequencies: np.ndarray, documents: int) -> dict[str, float]:
     """Mean numbers of words of a query and of a document with a weight, and FLOPS.
 
-    `flops`: Σ_t p_q(t) p_d(t), where p(t) is the share of queries, or of documents, with a weight for word t (Paria et
-    al. 2020; Formal et al. 2021).
+    `flops`: Σ_t p_q(t) p_d(t), p(t) the share of queries, or of documents, with a weight for word t (Paria et al.
+    2020).
 
     Args:
         queries: (Q, V) CSR, Q >= 1; document_frequencies: (V,); documents: their number.
@@ -172,12 +162,11 @@ class ImpactParams(settings.Params):
 
     @property
     def kept(self) -> dict[str, Any]:
-        """How the weights are stored."""
         return {"weights": self.weights, "factor": self.factor}
 
 
 class ImpactPart(CountedPart):
-    """The weights of words in documents; encoder: gives the weights; params: how they are stored."""
+    """The weights of words in documents."""
 
     name, gives, folder, rank = "impact", "impacts", "impacts", 20
     Params, OfEncoder, encoder = ImpactParams, SparseEncoderParams, "sparse-encoder"
@@ -204,7 +193,7 @@ class ImpactPart(CountedPart):
         return ImpactSource(at, described)
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
-        """Weights (n, V) CSR, divided by the factor and later rounded again, and how many texts were cut."""
+        """Weights (n, V) CSR, rounded again later, and how many texts were cut."""
         from rnnreranker.encode.sparse import Encoded
 
         assert self._old is not None
@@ -216,14 +205,12 @@ class ImpactPart(CountedPart):
         np.savez(stream, weights=weights.data, terms=weights.indices, offsets=weights.indptr, cut=cut)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the folder `impacts`; returns encoder, vocabulary, factor, words a document, FLOPS of documents as
-        queries.
-        """
+        """Write the folder `impacts`; returns its description."""
         made_by, exact = self._encoder, self._params.weights == "float"
         documents = write_postings(folder / self.folder, self._blocks, made_by.vocabulary, exact)
         postings, flops = int(documents.sum()), float(((documents / count) ** 2).sum())
-        said = [f"{counted(postings, 'weight')}, {postings / count:.1f} words a document, FLOPS of two {flops:.2f}"]
-        say(f"impacts: {'; '.join([*said, *self.lost(made_by.max_length)])}")
+        cut = f"{counted(self._cut, 'text')} cut at {made_by.max_length} tokens"
+        say(f"impacts: {postings / count:.1f} words a document, FLOPS of two {flops:.2f}; {cut}")
         return {
             "encoder": self.made_by({"settings": {"max_length": made_by.max_length}}),
             "vocabulary": made_by.vocabulary,

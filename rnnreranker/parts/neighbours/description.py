@@ -26,10 +26,8 @@ class Origin:
     """What a graph was made of; fields are "" for graphs of other tools.
 
     Attributes:
-        of: the part of an index, "dense", "impact" or "bm25".
-        similarity: of the weights, "inner product" or "cosine".
-        source: the fingerprint of the vectors; docids: `docids_mark` of the documents.
-        search: "exact", "hnsw" or "ivf".
+        of: "dense", "impact" or "bm25"; similarity: of the weights, "inner product" or "cosine".
+        source: the fingerprint of the vectors; docids: `docids_mark` of the documents; search: "exact" or "ivf".
         recall: the mean share of the exact nearest of `sampled` documents in the graph; 1 for exact search.
     """
 
@@ -43,23 +41,17 @@ class Origin:
 
 
 def docids_mark(docids: Sequence[str]) -> str:
-    """A fingerprint of the documents of a graph, in order."""
     return fingerprint(docids.content() if isinstance(docids, IdTable) else "\n".join(docids).encode())
 
 
 def write_description(folder: Path, count: int, k: int, origin: Origin) -> None:
-    """Write `pt_meta.json` of a graph of `count` documents with k neighbours each."""
     theirs = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
     own = {"version": VERSION, **asdict(origin)}
     write_json(folder / META, {**theirs, "doc_count": count, "k": k, "rnnreranker": own})
 
 
 def read_description(folder: Path) -> tuple[int, int, Origin]:
-    """Number of documents, of neighbours of each, and the origin.
-
-    Raises:
-        InputError: no graph, another kind or version, numbers that are no positive integers.
-    """
+    """Number of documents, of neighbours of each, and the origin; InputError: no graph, another kind or version."""
     path = folder / META
     meta: Any = read_json(path, "description of a graph", REPAIR)
     meta = meta if isinstance(meta, dict) else {}
@@ -81,8 +73,7 @@ def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
     """Write `docnos.npids`, in which readers of a corpus graph look docids up, in both directions.
 
     The layout of the package npids: a head, the docids padded to one length, and buckets of rows by a hash of the
-    docid. Each section begins with its kind, the start of the next, the number of docids, and a mapping in JSON. At
-    least one docid; none ends in a NUL.
+    docid; each section has its kind, the start of the next, the number of docids, and JSON. No docid ends in a NUL.
     """
     names = np.array([docid.encode() for docid in docids])
     bits = (len(names) - 1).bit_length()
@@ -104,7 +95,6 @@ def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
 
 
 def _fnv(names: np.ndarray) -> np.ndarray:
-    """(n,) uint32: the 32-bit FNV-1a hash of (n,) byte strings."""
     hashes = np.full(len(names), 0x811C9DC5, dtype=np.uint32)
     for column in names.view(np.uint8).reshape(len(names), -1).T:
         hashes = np.where(column != 0, (hashes ^ column) * np.uint32(0x01000193), hashes)

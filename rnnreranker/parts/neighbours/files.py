@@ -32,7 +32,7 @@ from rnnreranker.parts.neighbours.description import (
     write_description,
     write_docnos,
 )
-from rnnreranker.parts.neighbours.graph import NeighbourGraph, map_graph
+from rnnreranker.parts.neighbours.graph import map_graph
 from rnnreranker.parts.neighbours.nearest import (
     ApproximateNeighbours,
     DenseNeighbours,
@@ -41,7 +41,6 @@ from rnnreranker.parts.neighbours.nearest import (
     no_neighbours,
 )
 from rnnreranker.parts.neighbours.on_device import HalfProducts, Pairs
-from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.parts.vectors.npy_files import put_array
 
 K = 16
@@ -52,12 +51,7 @@ ENTRY = np.dtype([("edge", "<u4"), ("weight", "<f2")])
 
 @dataclass(frozen=True)
 class Earlier:
-    """An exact graph of the first documents, made before others were added.
-
-    Args:
-        folder: of the graph; count: of its documents; k: neighbours of each.
-        kept: the similarities of so many first documents are unchanged.
-    """
+    """An exact graph of the first documents, made before others were added; kept: so many keep their similarities."""
 
     folder: Path
     count: int
@@ -86,14 +80,13 @@ class GraphFiles:
     """The files of an unfinished graph; any process can make each of them.
 
     Args:
-        source: N >= 2 documents; k: neighbours of a document, at most N - 1; work: the folder of the files.
+        source: N >= 2 documents; k: neighbours of a document; work: the folder of the files.
         threads: files made at the same time, each with one BLAS thread; None = one per core.
-        backend, address: as of `do_parts`; the workers of a cluster must see the same files.
+        backend, address: as of `do_parts`; all workers must see the folder.
         earlier: a graph with k neighbours of the first documents; half: devices for products of vectors.
 
     Raises:
-        InputError: fewer than two documents, k < 1, an unknown backend.
-        MissingDependencyError: a backend that is not installed.
+        InputError, MissingDependencyError: fewer than two documents; an unknown or missing backend.
     """
 
     source: GraphSource
@@ -108,8 +101,6 @@ class GraphFiles:
     def __post_init__(self) -> None:
         source, count = self.source, len(self.source.docids)
         check_backend(self.backend)
-        if self.k < 1:
-            raise InputError(f"neighbours={self.k}: expected an integer >= 1")
         if count < 2:
             raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
         self.k = min(self.k, count - 1)
@@ -128,13 +119,12 @@ class GraphFiles:
         self.blocks = {file: (make_block, source, rows, self.k, file, nearest) for file, rows in files.items()}
 
     def share(self, number: int, shares: int) -> tuple[int, int]:
-        """Make one process's share of the files that need no other file; how many it made, and how many it has."""
+        """Make one process's share of the files; how many it made, and how many it has."""
         jobs, unit = (self.pairs, "pair") if self.pairs else (self.blocks, "block")
         own = dict(list(jobs.items())[number::shares])
         return self.make(own, unit), len(own)
 
     def make(self, jobs: Mapping[Path, tuple[Any, ...]], unit: str) -> int:
-        """Make the missing files; returns how many."""
         missing = [job for file, job in jobs.items() if not file.is_file()]
         do_parts(
             operator.call,
@@ -152,16 +142,12 @@ def write_graph(
 ) -> int:
     """Write the folder of a graph; returns how many documents an interrupted build had finished.
 
-    Args and Raises: as `GraphFiles` and `as_entries`; output: the folder, replaced at the end; work: None =
-    `<output>.partial`.
+    Args and Raises: as `GraphFiles` and `as_entries`; work: None = `<output>.partial`.
     """
     output = Path(output).expanduser()
     work = output.with_name(output.name + ".partial") if work is None else work
     files = GraphFiles(source, k, work, **how)
     lacking = [job[2] for file, job in files.blocks.items() if not file.is_file()]
-    if len(lacking) > 1:
-        size = len(source.docids) * files.k * ENTRY.itemsize
-        say(f"neighbours: {files.k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.3g} MB")
     if lacking:
         files.make(files.pairs, "pair")
         files.make(files.blocks, "block")
@@ -172,18 +158,13 @@ def write_graph(
 
 
 def make_block(source: Any, rows: range, k: int, file: Path, nearest: Any) -> None:
-    """Write some rows of the graph into a file; nearest: (rows, k) → edges and similarities."""
     numbers = np.array(rows)
     with one_blas_thread():
         put_array(file, as_entries(source, numbers, *nearest(numbers, k)))
 
 
 def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """(R, k) of `ENTRY`: edges and similarities as the graph stores them.
-
-    Raises:
-        InputError: a similarity beyond float16.
-    """
+    """(R, k) of `ENTRY`; InputError: a similarity beyond float16."""
     entries = np.empty(edges.shape, dtype=ENTRY)
     entries["edge"] = edges
     with np.errstate(over="ignore"):
@@ -208,13 +189,13 @@ def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int) -> Non
         write_docnos(stream, source.docids)
     count = len(source.docids)
     origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), source.search)
-    mapped_edges, values = map_graph(folder, count, k)
     if isinstance(source, ApproximateNeighbours):
         sampled = len(source.sample)
-        origin = replace(origin, recall=source.recall_of(mapped_edges[source.sample]), sampled=sampled)
+        origin = replace(
+            origin, recall=source.recall_of(map_graph(folder, count, k)[0][source.sample]), sampled=sampled
+        )
         say(
             f"neighbours: {source.search} has found {origin.recall:.1%} of the {k} nearest of "
             f"{counted(sampled, 'document')} that were looked for exactly"
         )
     write_description(folder, count, k, origin)
-    NeighbourGraph(folder, Ids(list(source.docids), str(folder / DOCNOS)), mapped_edges, values, origin).check_whole()

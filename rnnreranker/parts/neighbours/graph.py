@@ -38,24 +38,20 @@ class NeighbourGraph:
         self.docids: Sequence[str] = ids.names
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another process maps the files again."""
         return open_neighbours, (self.path.absolute(),)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A fingerprint of the content of its files."""
         return fingerprint("graph", *(file_digest(self.path / name) for name in (EDGES, WEIGHTS)))
 
     @property
     def k(self) -> int:
-        """Neighbours of a document."""
         return int(self.edges.shape[1])
 
     def __len__(self) -> int:
         return len(self.edges)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 if unknown."""
         return self._ids.rows(docids)
 
     def fetch(self, rows: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +104,6 @@ class NeighbourGraph:
 
 
 def _first(rows: np.ndarray, values: np.ndarray, wrong: np.ndarray) -> tuple[Any, Any]:
-    """The row of the first wrong value, and the value."""
     position = np.flatnonzero(wrong)[0]
     return np.ravel(rows)[position // values.shape[-1]], np.ravel(values)[position]
 
@@ -118,7 +113,7 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
 
     Args:
         path: an index with the part `neighbours`, or the folder of a graph of this package, pyterrier_dr or
-            pyterrier_adaptive. Docids are those of the index around it, else of `docnos`.
+            pyterrier_adaptive.
         source: the fingerprint of the vectors that it was made of; "" = not compared.
 
     Raises:
@@ -146,11 +141,7 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
 
 
 def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Edges (N, K) uint32 and weights (N, K) float16 of a folder, memory-mapped.
-
-    Raises:
-        InputError: a file that is missing or has another size.
-    """
+    """Edges (N, K) uint32 and weights (N, K) float16, memory-mapped; InputError: missing files, other sizes."""
     mapped = []
     for path, dtype in ((folder / EDGES, np.dtype("<u4")), (folder / WEIGHTS, np.dtype("<f2"))):
         if not path.is_file():
@@ -166,7 +157,6 @@ def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def _docids(folder: Path) -> tuple[Ids, Path]:
-    """The docids and their file."""
     for around in (folder.parent / "ids", folder.parent / "docid"):
         if around.is_file():
             return read_ids(around), around

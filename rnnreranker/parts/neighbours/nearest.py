@@ -34,8 +34,7 @@ class GraphSource(Reopened, ABC):
 
     Attributes:
         of: the part of an index; similarity: "inner product" or "cosine"; docids: row → docid.
-        search: how the nearest are searched; width: of an approximate search.
-        fingerprint: of the documents and their comparison.
+        search: exact or not; width: of an approximate search; fingerprint: of documents and comparison.
     """
 
     of = "dense"
@@ -59,7 +58,7 @@ def no_neighbours(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Edges and similarities (R, k) of the best of (R, m) different documents, in the order of `GraphSource.nearest`.
+    """Edges and similarities (R, k) of the best of (R, m) documents, in the order of `GraphSource.nearest`.
 
     values: (R, m) float64 similarities; a document that is proposed to itself means none.
     """
@@ -81,13 +80,8 @@ class DenseNeighbours(GraphSource):
     def nearest(
         self, rows: np.ndarray, k: int, first: int = 0, proposed: tuple[np.ndarray, np.ndarray] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `GraphSource`.
-
-        Args:
-            proposed: at least the k + 1 + SPARE highest products of every row, none below the true one, and their rows.
-
-        Raises:
-            InputError: NaN or infinite vectors.
+        """As `GraphSource`; proposed: at least the k + 1 + SPARE highest products, none below the true one, and their
+        rows.
         """
 
         def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
@@ -119,13 +113,12 @@ class DenseNeighbours(GraphSource):
 
 
 class ApproximateNeighbours(GraphSource):
-    """N vectors whose nearest are chosen among the candidates of a Faiss index.
+    """N vectors whose nearest are chosen among the candidates of a Faiss index, with exact similarities.
 
-    Similarities and order are exact; documents may be missing. The width, `nprobe` of Faiss, doubles until Faiss finds
-    `GOAL` of the exact nearest of a sample. One thread makes the index.
+    The width, `nprobe` of Faiss, doubles until Faiss finds `GOAL` of the exact nearest of a sample.
 
     Args:
-        exact: the vectors; k: neighbours in the sample; work: a folder for index and sample.
+        k: neighbours in the sample; work: a folder for index and sample.
     """
 
     search = "ivf"
@@ -155,12 +148,10 @@ class ApproximateNeighbours(GraphSource):
             self.width *= 2
 
     def recall_of(self, edges: np.ndarray) -> float:
-        """The mean share of the sample's nearest in its rows of a graph, (S, k)."""
         shared = [np.intersect1d(one, other).size for one, other in zip(edges, self._nearest, strict=True)]
         return float(np.mean(shared) / self._nearest.shape[1])
 
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """As `GraphSource`, of the candidates."""
         with one_faiss_thread(self._faiss):
             self._index.nprobe = min(self.width, self._index.nlist)
             wanted = min(k + 1 + SPARE_OF_FAISS, len(self.docids))

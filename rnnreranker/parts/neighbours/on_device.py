@@ -62,7 +62,6 @@ class HalfProducts:
         return [(side.scores.cpu().numpy(), side.documents.cpu().numpy()) for side in sides]
 
     def _rows(self, torch: Any, dimension: int) -> int:
-        """Rows of a block of products: twice the block and the vectors of both sides fit the memory."""
         rows, memory = LARGEST, self.memory
         if memory is None:
             cuda = self.device.startswith("cuda")

@@ -24,16 +24,12 @@ from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.parts.neighbours.nearest import EXACT, ApproximateNeighbours, DenseNeighbours, GraphSource
 from rnnreranker.parts.neighbours.on_device import HalfProducts
 from rnnreranker.parts.neighbours.words import K1, B, WordNeighbours, bm25_words
-from rnnreranker.parts.vectors import open_vectors
+from rnnreranker.parts.vectors import VectorSource, open_vectors
 
 
 @dataclass(frozen=True)
 class GraphParams(settings.Params):
-    """Settings of a graph; None accepts whatever an existing graph has.
-
-    Raises:
-        InputError: values out of range, an approximate search of another part than dense.
-    """
+    """Settings of a graph; None accepts any graph. InputError: values out of range, ivf of another part than dense."""
 
     k: int | None = setting(None, "neighbours of a document; none: 16", at_least=1)
     by: Literal["dense", "impact", "bm25"] | None = setting(
@@ -55,7 +51,7 @@ class GraphParams(settings.Params):
 
 
 class NeighboursPart(Part):
-    """The folder `neighbours`, made once the index has the part that it compares documents by."""
+    """The folder `neighbours`."""
 
     name, gives, rank = PART, "neighbours", 50
     Params = GraphParams
@@ -81,8 +77,7 @@ class NeighboursPart(Part):
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> GraphParams:
-        search = described.get("search")
-        return GraphParams(described.get("wanted"), described.get("of"), "ivf" if search == "hnsw" else search)
+        return GraphParams(described.get("wanted"), described.get("of"), described.get("search"))
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
@@ -102,18 +97,13 @@ class NeighboursPart(Part):
         self._earlier: Earlier | None = None
 
     def check(self) -> None:
-        """Start Java if the words are in a Lucene index; UnavailableError: no Java 21 or newer."""
         if self._of == "bm25":
             from rnnreranker.base.java import start_java
 
             start_java()
 
     def extend(self, index: Path) -> None:
-        """Compare known documents only with new ones, where their similarities stay.
-
-        They stay in an exact graph of vectors or impacts, for whole blocks of documents. BM25 weights change with the
-        number of documents.
-        """
+        """Compare known documents only with new ones, if the graph is exact and not of BM25, whose weights change."""
         graph = open_neighbours(index)
         if graph.origin.search == "exact" and graph.origin.of != "bm25":
             self._earlier = Earlier(graph.path, len(graph), graph.k, len(graph) // BLOCK * BLOCK)
@@ -122,7 +112,6 @@ class NeighboursPart(Part):
         self._work, self._threads = work / PART, threads
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """As `write_graph`; returns k, the wanted k, and the origin."""
         wanted = self._params.k or K
         source = graph_source(corpus.parent, self._of, self._work, self._params.search, min(wanted, max(1, count - 1)))
         self.reused = write_graph(source, folder / PART, wanted, work=self._work, earlier=self._earlier, **self._how)
@@ -130,23 +119,18 @@ class NeighboursPart(Part):
         return {"k": k, "wanted": wanted, **asdict(origin)}
 
     def write_share(self, index: Path, share: Share) -> str:
-        """See `Part`: pairs of stretches of vectors, or blocks of documents."""
-        search = self._params.search
+        search = self._params.search or ("exact" if self._of != "dense" else _search_of(open_vectors(index)))
         if self._of == "bm25" or search == "ivf":
-            of = f"of {self._of}" if self._of == "bm25" else f"with search={search}"
-            raise InputError(f"{argument('shard_id', share[0])}: a graph {of} is made by one process; leave it out")
-        source = graph_source(index, self._of, self._work, "exact")
-        if self._of == "dense" and search is None and len(source.docids) > EXACT:
             raise InputError(
-                f"{argument('shard_id', share[0])}: a graph of {len(source.docids)} documents is made by ivf, in one "
-                "process, where nothing else is said; give neighbours:search=exact here and to put it together"
+                f"{argument('shard_id', share[0])}: a graph of {self._of} with search={search} is made by one process; "
+                "leave it out, or give neighbours:search=exact here and to put it together"
             )
+        source = graph_source(index, self._of, self._work, "exact")
         made, own = GraphFiles(source, self._params.k or K, self._work, **self._how).share(*share)
         return f"{made} files made, {own - made} were there"
 
     @property
     def _how(self) -> dict[str, Any]:
-        """Arguments of `GraphFiles`; GPUs make products of vectors in half precision."""
         memory = None if self._params.device_memory is None else int(self._params.device_memory * 1e9)
         names = self.devices.names if self.devices is not None and self.devices.elsewhere else ()
         half = tuple(HalfProducts(name, memory) for name in names)
@@ -157,18 +141,17 @@ def graph_source(index: Path, of: str, work: Path, search: str | None = None, k:
     """The documents of an index as one of its parts compares them.
 
     Args:
-        index: the folder; of: "dense", "impact" or "bm25".
-        work: a folder for an approximate index; the words of a Lucene index go into a sibling of it.
+        of: "dense", "impact" or "bm25"; work: a folder for an approximate index, next to the words of a Lucene index.
         search: as `GraphParams`; k: neighbours that an approximate index is to find.
 
     Raises:
-        InputError: no such part, or one that cannot be used.
-        UnavailableError: as `bm25_words`.
+        InputError, UnavailableError: no such part, or one that cannot be used; as `bm25_words`.
     """
     source: GraphSource
     if of == "dense":
-        source = DenseNeighbours(open_vectors(index))
-        if (search or ("exact" if len(source.docids) <= EXACT else "ivf")) == "ivf":
+        vectors = open_vectors(index)
+        source = DenseNeighbours(vectors)
+        if (search or _search_of(vectors)) == "ivf":
             source = ApproximateNeighbours(source, k, work)
     elif search == "ivf":
         raise InputError(f"graph search {search} is of dense vectors; {of} is searched exactly")
@@ -183,9 +166,12 @@ def graph_source(index: Path, of: str, work: Path, search: str | None = None, k:
     return source
 
 
+def _search_of(vectors: VectorSource) -> str:
+    return "exact" if len(vectors.docids) <= EXACT else "ivf"
+
+
 @lru_cache(maxsize=1)
 def _opened(index: Path, of: str, work: Path, search: str | None, k: int, mark: str) -> GraphSource:
-    """The documents in another process, opened once for each fingerprint."""
     return graph_source(index, of, work, search, k)
 
 
@@ -194,11 +180,7 @@ def _impacts(index: Path) -> ImpactSource:
 
 
 def source_mark(index: Path, of: str) -> str:
-    """The fingerprint of what a graph is made of; for BM25 that of the texts.
-
-    Raises:
-        InputError: as `graph_source`.
-    """
+    """The fingerprint of what a graph is made of; for BM25 that of the texts."""
     if of == "dense":
         return open_vectors(index).fingerprint
     if of == "impact":
@@ -209,7 +191,6 @@ def source_mark(index: Path, of: str) -> str:
 
 
 def has_graph(index: Path, params: GraphParams) -> bool:
-    """Whether an index has a usable graph of these parameters."""
     try:
         graph = open_neighbours(index)
         made = graph.origin

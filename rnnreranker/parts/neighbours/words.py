@@ -21,7 +21,7 @@ from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.java import start_java
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.neighbours.nearest import GraphSource, no_neighbours
-from rnnreranker.parts.postings import KEPT, best_products, transposed, write_postings
+from rnnreranker.parts.postings import best_products, write_postings
 from rnnreranker.parts.terms.source import count_words, joined, save_counted
 from rnnreranker.parts.vectors.ids import read_ids
 
@@ -34,11 +34,7 @@ DESCRIBED = "words.json"
 
 
 class WordNeighbours(GraphSource):
-    """N documents with weights of words, summed in float64 by ascending word.
-
-    Args:
-        words: the weights; of: their part; mark: their fingerprint.
-    """
+    """N documents with weights of words, summed in float64 by ascending word; mark: their fingerprint."""
 
     similarity = "cosine"
 
@@ -47,15 +43,14 @@ class WordNeighbours(GraphSource):
 
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         edges, scores = no_neighbours(rows, k)
-        lists = self._kept if not first and self.words.postings <= KEPT else self._lists(first)
+        lists = self.words.postings_lists(first, _normalised)
         best = best_products(self._unit(rows), lists, k + 1, self._ranks, 1)
-        for line, (values, documents) in enumerate(best):
+        for line, (values, documents) in enumerate(zip(*best, strict=True)):
             others = np.flatnonzero(documents != rows[line])[:k]
             edges[line, : len(others)], scores[line, : len(others)] = documents[others], values[others]
         return edges, scores
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        """As of `DenseNeighbours`."""
         similarities = np.zeros(edges.shape)
         for line, row in enumerate(rows.tolist()):
             product = self._unit(np.array([row])) @ self._unit(edges[line]).T.tocsr()
@@ -69,13 +64,6 @@ class WordNeighbours(GraphSource):
     @cached_property
     def _ranks(self) -> np.ndarray:
         return np.arange(len(self.docids))  # ties go to the lower row
-
-    @cached_property
-    def _kept(self) -> list[tuple[int, csr_matrix]]:
-        return list(self._lists())
-
-    def _lists(self, first: int = 0) -> Iterator[tuple[int, csr_matrix]]:
-        return transposed((start, _normalised(block)) for start, block in self.words.blocks(first))
 
 
 def _normalised(matrix: csr_matrix) -> csr_matrix:
@@ -91,11 +79,10 @@ def bm25_words(index: Path, folder: Path) -> ImpactSource:
     (n_t + .5)) and |d| rounded to one byte, as in Lucene.
 
     Args:
-        index: with `docid`; folder: of the float32 weights, made on first use; a killed run resumes.
+        folder: of the float32 weights, made on first use; a killed run resumes.
 
     Raises:
-        InputError: an index without document vectors, or of none of these documents.
-        UnavailableError: no Java 21 or newer.
+        InputError, UnavailableError: an index without document vectors, or of other documents; no Java 21 or newer.
     """
     if not folder.is_dir():
         start_java()
@@ -128,7 +115,6 @@ def bm25_words(index: Path, folder: Path) -> ImpactSource:
 
 
 def _write(folder: Path, files: list[Path], index: Path) -> int:
-    """Write the weights of all documents; returns the number of words."""
     words, matrices = joined(files)
     if not words:
         raise InputError(f"{index / 'bm25'}: has no words of these documents; make it again with index --parts bm25")
@@ -155,7 +141,6 @@ def _write(folder: Path, files: list[Path], index: Path) -> int:
 
 
 def _as_lucene(lengths: np.ndarray) -> np.ndarray:
-    """Document lengths after Lucene's rounding to one byte."""
     import jnius
 
     byte = jnius.autoclass("org.apache.lucene.util.SmallFloat")

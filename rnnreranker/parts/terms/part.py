@@ -43,15 +43,10 @@ class TermsPart(EncodedPart):
         self.marks = (self._analyser.fingerprint,)
 
     def extend(self, index: Path) -> None:
-        """Take the counts of known documents.
-
-        Raises:
-            InputError: another version of the analyser counted them.
-        """
         described = describe(index)["parts"][self.name]
         if described.get("analysis") != self._analyser.fingerprint:
             raise InputError(
-                f"{index}: its part {self.name} is of other words than this version reads; make the index again"
+                f"{index}: another version of the analyser cut the words of its part {self.name}; make the index again"
             )
         self._old = TermSource(index, described)
 
@@ -66,11 +61,6 @@ class TermsPart(EncodedPart):
         save_counted(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the folder `terms`; returns settings, analysis and numbers of words and postings.
-
-        Raises:
-            InputError: no document has a word.
-        """
         words, matrices = joined(self._files)
         if not words:
             raise InputError(f"no document has a word; expected texts in the language {self._params.language}")
@@ -78,9 +68,7 @@ class TermsPart(EncodedPart):
         postings = int(write_postings(folder / FOLDER, matrices, len(words), exact=large).sum())
         lines = "".join(f"{word}\n" for word in words)
         (folder / FOLDER / VOCABULARY).write_text(lines, encoding="utf-8", newline="\n")
-        empty = int(sum((np.diff(one.indptr) == 0).sum() for one in matrices()))
-        lost = f"; {counted(empty, 'document')} without a word, never found" if empty else ""
-        say(f"terms: {counted(len(words), 'word')}, {postings / count:.1f} different ones a document{lost}")
+        say(f"terms: {counted(len(words), 'word')}, {postings / count:.1f} different ones a document")
         return {
             "settings": self._params.to_dict(),
             "analysis": self._analyser.fingerprint,

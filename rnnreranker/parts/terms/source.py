@@ -118,32 +118,29 @@ class TermSource(Postings):
         """Splits queries into words.
 
         Raises:
-            MissingDependencyError: one of its packages is not installed.
-            InputError: another version of that package read the documents.
+            InputError, MissingDependencyError: another version of its package read the documents; it is not installed.
         """
         analyser = Analyser(self.params)
         if analyser.fingerprint != self._analysis:
             raise InputError(
-                f"{self.folder}: its words are those of another version of what reads them, so those of queries would "
-                "be others; make the index again"
+                f"{self.folder}: another version of the analyser cut its words, so those of queries would differ; "
+                "make the index again"
             )
         return analyser
 
     @cached_property
     def counts(self) -> csr_matrix:
-        """(N, V) float64 CSR counts, words ascending; InputError: as `fetch`."""
+        """(N, V) float64 CSR counts, words ascending."""
         return self._matrix(slice(None), self.offsets)
 
     def counted(self, rows: np.ndarray) -> Counted:
-        """The counts of some documents."""
         counts = self.fetch(rows).astype(np.int64)
         used = np.unique(counts.indices)
         return Counted([self.vocabulary[term] for term in used.tolist()], counts[:, used])
 
     def queries(self, texts: Sequence[str]) -> csr_matrix:
-        """(Q, V) float64 CSR, words ascending: counts of the words of each text that a document has.
-
-        One line says how many texts have none. Errors as `vocabulary` and `analyser`.
+        """(Q, V) float64 CSR, words ascending: counts of each text's known words; one line says how many texts have
+        none.
         """
         number = self._number
         known = [[number[word] for word in own if word in number] for own in self.analyser.words(texts)]
@@ -163,24 +160,21 @@ class TermSource(Postings):
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        The score is the inner product, summed by ascending word; documents that share no word with a query are not
-        returned. The result does not depend on the number of queries or threads.
+        The score is the inner product, summed by ascending word; it does not depend on other queries or threads.
+        Documents that share no word with a query are left out.
 
         Args:
             queries: (Q, V) float64 CSR with ascending words; postings: (V, N) float64 CSR.
-            hits: documents a query, at most.
-            threads: None = one per core.
+            hits: documents a query, at most; threads: None = one per core.
         """
-        best = best_products(queries, [(0, postings)], hits, self.docid_ranks, threads or cores())
-        return [scores for scores, _ in best], [rows for _, rows in best]
+        return best_products(queries, [(0, postings)], hits, self.docid_ranks, threads or cores())
 
 
 def bm25_weights(counts: csr_matrix, k1: float, b: float) -> csr_matrix:
     """(N, V) float64 CSR: ln(1 + (N - n_w + .5) / (n_w + .5)) times tf / (tf + k1 (1 - b + b |d| / avgdl)), as in
     Lucene.
 
-    Lucene rounds |d| to one byte, here it is exact: scores differ slightly. N and avgdl include documents without a
-    word.
+    Lucene rounds |d| to one byte, here it is exact. N and avgdl include documents without a word.
 
     Args:
         counts: (N, V) float64 CSR, tf; words ascending.
@@ -199,13 +193,8 @@ def bm25_weights(counts: csr_matrix, k1: float, b: float) -> csr_matrix:
 def cosine_weights(documents: csr_matrix, queries: csr_matrix) -> tuple[csr_matrix, csr_matrix]:
     """The weights of scikit-learn's TfidfVectorizer: count times ln((1 + N) / (1 + n_w)) + 1, rows of length 1.
 
-    Inner products of the two are cosines. n_w of the N documents have the word w.
-
     Args:
-        documents, queries: (n, V) float64 CSR, counts.
-
-    Raises:
-        MissingDependencyError: scikit-learn is not installed.
+        documents, queries: (n, V) float64 CSR counts; inner products of the results are cosines.
     """
     text = require("sklearn.feature_extraction.text", "TF-IDF", "'rnnreranker[terms]'")
     weighting = text.TfidfTransformer().fit(documents)
@@ -216,10 +205,7 @@ def paper_weights(documents: csr_matrix) -> csr_matrix:
     """(N, V) float64 CSR: eq. 1 of paper 004, t = η(w, y) / |y| ln(|Y| / (η(w, Y) + 1)), weights above 0 only.
 
     η(w, y) is the count of word w in document y of |y| words; η(w, Y) of the |Y| documents have w. The paper discards
-    words of negative weight, those that all documents have, as insignificant.
-
-    Args:
-        documents: (N, V) float64 CSR, counts.
+    words of negative weight, those of all documents.
     """
     weights = documents.astype(np.float64, copy=True)
     have = np.bincount(weights.indices, minlength=weights.shape[1])

@@ -41,8 +41,7 @@ def label_distribution(
         d = tanh(scale / |x ∩ y| Σ_{w in x ∩ y} t(w, y) t(w, x))
 
     The paper prints the mean and no scale; products="sum" leaves out |x ∩ y|. x and y are the words of query and
-    document with weights t; words of weight below 0 are discarded first, as in the paper. Without a shared word, a case
-    that the paper leaves open, d is 0. Sums run over the sorted words.
+    document with weights t; words of weight below 0 are discarded first, as in the paper. Without a shared word d is 0.
 
     Raises:
         InputError: unknown products, a scale that is not above 0, weights that are no mapping of words to finite
@@ -62,15 +61,14 @@ class CollectionWeights:
 
         t(w, y) = η(w, y) / |y| ln(|Y| / (η(w, Y) + 1))
 
-    η(w, y) is the count of w in the text y of |y| words; η(w, Y) of the |Y| documents have w. The paper prints neither
-    the base of the logarithm nor the weights of a query's own words, which eq. 5 needs: here eq. 1 with the query as y.
+    η(w, y) is the count of w in the text y of |y| words; η(w, Y) of the |Y| documents have w. The paper prints no base
+    of the logarithm and no weights of a query's own words, which eq. 5 needs: here eq. 1 with the query as y.
     """
 
     def __init__(self, source: TermSource) -> None:
         self._source = source
 
     def of_documents(self, rows: Sequence[int] | np.ndarray) -> list[dict[str, float]]:
-        """The words of documents of the collection with their weights, which may be negative."""
         vocabulary, counts = self._source.counted(np.asarray(rows, dtype=np.int64))
         pairs = [(vocabulary[word], count) for word, count in zip(counts.indices, counts.data.tolist(), strict=True)]
         return [self._weighted(pairs[first:last]) for first, last in itertools.pairwise(counts.indptr)]
@@ -86,7 +84,6 @@ class CollectionWeights:
 
     @cached_property
     def _have(self) -> dict[str, int]:
-        """Document frequency of each word."""
         return dict(zip(self._source.vocabulary, self._source.document_frequencies.tolist(), strict=True))
 
 
@@ -100,7 +97,6 @@ def distributions(
 
 
 def _distribution(query: Weights, document: Weights, way: SharedWords) -> tuple[float, int]:
-    """Eq. 5 of the words that are kept, and the number of shared words."""
     shared = sorted(query.keys() & document.keys())
     if not shared:
         return 0.0, 0

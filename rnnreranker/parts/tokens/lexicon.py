@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint
 from rnnreranker.base.process.threads import one_faiss_thread
-from rnnreranker.encode.kept_queries import keep, read_kept
+from rnnreranker.encode.kept_queries import kept_at
 from rnnreranker.encode.late import special_tokens
 from rnnreranker.parts.ragged import OFFSETS
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours
@@ -29,36 +29,21 @@ class Lexicon:
     """The vocabulary token nearest to a vector, and in how many documents each token is.
 
     Args:
-        source: the tokens of the documents.
-        neighbours: finds the nearest of them; None = exact comparison with all.
-        nprobe: lists that `neighbours` searches.
-        special: numbers of tokens without text; None = `special_tokens` of the encoder.
+        neighbours: finds the nearest tokens; None = exact comparison with all. nprobe: lists that it searches.
     """
 
-    def __init__(
-        self,
-        source: TokenSource,
-        neighbours: TokenNeighbours | None = None,
-        nprobe: int = NPROBE,
-        special: Sequence[int] | None = None,
-    ) -> None:
-        self.source = source
-        self._neighbours = neighbours
-        self._nprobe = nprobe
-        self._given = special
+    def __init__(self, source: TokenSource, neighbours: TokenNeighbours | None = None, nprobe: int = NPROBE) -> None:
+        self.source, self._neighbours, self._nprobe = source, neighbours, nprobe
 
     def nearest(self, vectors: np.ndarray) -> np.ndarray:
         """(n,) int64: the most frequent token number among the `NEAREST` tokens of the collection nearest to each
         vector.
 
-        Nearness is the inner product, ties by row. Special tokens do not count; of equally frequent numbers the nearest
-        wins; -1 if no token counts.
+        Special tokens do not count; of equally frequent numbers the nearest wins; -1 if no token counts. Nearness is
+        the inner product, ties by row.
 
         Args:
             vectors: (n, d) float32, finite.
-
-        Raises:
-            InputError: stored vectors that are NaN or infinite.
         """
         most_frequent = np.full(len(vectors), -1, dtype=np.int64)
         for row, near in enumerate(self._nearest(vectors)):
@@ -82,22 +67,17 @@ class Lexicon:
 
     @cached_property
     def _exact(self) -> VectorSource:
-        """The tokens as rows of a matrix, named by row: ties go to the lower row."""
         stored, path = self.source.vectors, self.source.folder / VECTORS
         numbers: Any = range(len(stored))
         return VectorSource(path, Ids(numbers, str(path)), MappedRows([stored]), files=[path])
 
     @cached_property
     def _special(self) -> np.ndarray:
-        """(S,) numbers, from the cache folder if possible."""
-        if self._given is not None:
-            return np.asarray(self._given, dtype=np.int64)
         encoder = self.source.encoder
         return _kept(fingerprint("special tokens", encoder["digest"]), lambda: special_tokens(encoder["name"]))
 
     @cached_property
     def _frequencies(self) -> np.ndarray:
-        """(V,) int64: df of every number up to the largest, from the cache folder if possible."""
         files = [file_digest(self.source.folder / name) for name in (IDS, OFFSETS)]
         return _kept(fingerprint("document frequencies", files), self._counted)
 
@@ -114,10 +94,6 @@ class Lexicon:
 
 
 def _kept(name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """An array of the cache folder, made on first use."""
-    path = cache_home() / "tokens" / f"{name}.npz"
-    if (kept := read_kept(path, {"values"})) is not None:
-        return kept["values"]
-    values = make()
-    keep(path, values=values)
+    kept = kept_at(cache_home() / "tokens" / f"{name}.npz", {"values"}, lambda: {"values": make()})
+    values: np.ndarray = kept["values"]
     return values

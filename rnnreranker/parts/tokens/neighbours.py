@@ -24,12 +24,9 @@ BLOCK = 1 << 16  # tokens that are added at a time
 
 
 def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
-    """Write the Faiss index of tokens, IVF-PQ by inner product; one thread and a fixed seed give the same bytes.
+    """Write the Faiss index of (T, d) float16 tokens, IVF-PQ by inner product; the same bytes every time.
 
     4 √T lists, at most 32,768; 16 parts of 8 bits a token, or the next number that divides a vector.
-
-    Args:
-        vectors: (T, d) float16.
 
     Raises:
         InputError: too few tokens for training.
@@ -55,44 +52,25 @@ def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
 class TokenNeighbours:
     """Candidates by nearest tokens, and their exact MaxSim, as ColBERT searches (paper 002).
 
-    Args:
-        source: the tokens, with the Faiss index in the same folder.
-
     Attributes:
         lists: number of lists, of which `nprobe` are searched.
-
-    Raises:
-        InputError: no such index, or one of other tokens.
     """
 
     def __init__(self, source: TokenSource) -> None:
         self._source = source
         self._faiss = require("faiss", "search by nearest tokens", "faiss-cpu")
-        file = source.folder / FILE
-        try:
-            self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP)
-        except RuntimeError as error:
-            reason = str(error).rpartition("Error: ")[2].split("\n")[0][:100]
-            raise InputError(f"{file}: cannot be read as a Faiss index ({reason}); build the index again") from None
-        if (self._index.ntotal, self._index.d) != source.vectors.shape:
-            raise InputError(
-                f"{file}: has {self._index.ntotal} tokens of {self._index.d} dimensions, "
-                f"{source.folder} {len(source.vectors)} of {source.dimension}; build the index again"
-            )
+        self._index = self._faiss.read_index(str(source.folder / FILE), self._faiss.IO_FLAG_MMAP)
         self.lists = int(self._index.nlist)
 
     def nearest(self, vectors: np.ndarray, depth: int, nprobe: int) -> np.ndarray:
-        """(n, depth) int64: tokens near each of n vectors, by quantised inner products, best first, padded with -1.
-
-        Args:
-            vectors: (n, d) float32; nprobe: lists that are searched.
+        """(n, depth) int64: tokens near each of (n, d) float32 vectors, by quantised inner products, best first, padded
+        with -1.
         """
         parameters = self._faiss.SearchParametersIVF(nprobe=min(nprobe, self.lists))
         nearest: np.ndarray = self._index.search(np.ascontiguousarray(vectors), depth, params=parameters)[1]
         return nearest
 
     def documents_of(self, tokens: np.ndarray) -> np.ndarray:
-        """(n,) int64: the ascending rows of the documents of these tokens."""
         return np.unique(np.searchsorted(self._source.offsets[1:], tokens[tokens >= 0], side="right"))
 
     def search(
@@ -123,5 +101,5 @@ class TokenNeighbours:
 
 
 def neighbours_in(source: TokenSource) -> TokenNeighbours | None:
-    """The Faiss index of some tokens; None without one. Errors as `TokenNeighbours`."""
+    """The Faiss index of some tokens; None without one."""
     return TokenNeighbours(source) if (source.folder / FILE).is_file() else None

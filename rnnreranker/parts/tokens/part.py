@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rnnreranker.encode.late import LateEncoder, TokenVectors
     from rnnreranker.parts.tokens.source import QueryTokens
 
-MB = 1e6
 EXACT = 1 << 20  # tokens up to which a search compares a query with all of them
 
 
@@ -49,7 +48,7 @@ class TokenParams(settings.Params):
 
 
 class TokensPart(CountedPart):
-    """A vector for every token of the documents; encoder: gives the tokens; params: how they are searched."""
+    """A vector for every token of the documents."""
 
     name, gives, gives_queries, rank = "tokens", "tokens", "query tokens", 30
     folder = "tokens"
@@ -87,7 +86,6 @@ class TokensPart(CountedPart):
         return query_tokens(opened, topics, threads, devices)
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> TokenVectors:
-        """Stored vectors (T, d), offsets and numbers of the tokens, and how many texts were cut."""
         from rnnreranker.encode.late import TokenVectors
 
         old = self._old
@@ -104,19 +102,7 @@ class TokensPart(CountedPart):
             raise InputError(f"{self._encoder.name}: a token's vector is beyond float16, as which tokens are kept")
         np.savez(stream, vectors=halves, offsets=offsets, ids=ids, cut=cut)
 
-    def begin(self, texts: list[str]) -> None:
-        """As `CountedPart`; one line says how much the documents will take."""
-        tokens = self._encoder.count_tokens(texts, "document")
-        size = 2 * self._encoder.dimension + 4
-        mean, first = tokens / len(texts), counted(len(texts), "document")
-        say(
-            f"tokens: at most {mean:.0f} in a document (mean of the first {first}), {size} bytes each: "
-            f"{1000 * mean * size / MB:.1f} MB for 1,000 documents, twice while they are made"
-        )
-        super().begin(texts)
-
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the folder `tokens`; returns encoder, dimension, number of tokens, and search."""
         made_by, path = self._encoder, folder / self.folder
         tokens = int(write_tokens(path, self._blocks, made_by.dimension)[-1])
         search = self._params.search
@@ -126,10 +112,8 @@ class TokensPart(CountedPart):
             from rnnreranker.parts.tokens.neighbours import write_neighbours
 
             write_neighbours(map_array(path / VECTORS), path)
-        size = sum(file.stat().st_size for file in path.iterdir())
-        said = [f"{counted(tokens, 'vector')} of {made_by.dimension} numbers, {tokens / count:.1f} a document"]
-        said += [f"{size / MB:.1f} MB on disk", f"searched by {search}"]
-        say(f"tokens: {'; '.join([*said, *self.lost(made_by.document_length)])}")
+        cut = f"{counted(self._cut, 'text')} cut at {made_by.document_length} tokens"
+        say(f"tokens: {tokens / count:.1f} a document, searched by {search}; {cut}")
         settings = {"query_length": made_by.query_length, "document_length": made_by.document_length}
         return {
             "encoder": self.made_by({"settings": settings, "digest": made_by.digest}),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +28,7 @@ Block = tuple[np.ndarray, np.ndarray, np.ndarray]  # vectors (t, d) float16, off
 
 
 def write_tokens(folder: Path, blocks: Callable[[], Iterable[Block]], dimension: int) -> np.ndarray:
-    """Write the three files; returns (N + 1,) int64 offsets.
-
-    Args:
-        folder: made here; blocks: each call gives the tokens of all documents; dimension: of a vector.
-    """
+    """Write the three files in a new folder; returns (N + 1,) int64 offsets. blocks: each call gives all tokens."""
     arrays = {VECTORS: ("<f2", (dimension,)), IDS: ("<i4", ())}
     lengths = (np.diff(offsets) for _, offsets, _ in blocks())
     return write_ragged(folder, lengths, arrays, ((vectors, ids) for vectors, _, ids in blocks()))
@@ -47,7 +43,7 @@ class TokenSource(RaggedSource):
     """
 
     part = files = "tokens"
-    arrays: ClassVar = {VECTORS: (2, (np.float16,)), IDS: (1, (np.int32,))}
+    arrays = VECTORS, IDS
 
     def _take(self, described: Mapping[str, Any]) -> None:
         self.vectors, self.ids = self._arrays
@@ -66,11 +62,10 @@ class TokenSource(RaggedSource):
 
         Args:
             queries: (P, d) float32; query_offsets: (Q + 1,) int64, the start of each query's tokens.
-            rows: (n,) int64, None = all documents; threads: None = one per core; weights: (P,) float64 of the tokens,
-                None = 1.
+            rows: (n,) int64, None = all; threads: None = one per core; weights: (P,) float64 of the tokens, None = 1.
 
         Raises:
-            InputError: queries of another dimension, stored vectors that are NaN or infinite.
+            InputError: queries of another dimension.
         """
         from rnnreranker.rnn.maxsim import ragged_maxsim
 
@@ -79,12 +74,9 @@ class TokenSource(RaggedSource):
                 f"the tokens of queries have {queries.shape[1]} dimensions, those of {self.folder / VECTORS} "
                 f"{self.dimension}; encode the queries with the encoder that made the index"
             )
-        try:
-            return ragged_maxsim(
-                queries, query_offsets, self.vectors, self.offsets, rows=rows, weights=weights, threads=threads
-            )
-        except InputError as error:
-            raise InputError(f"{self.folder / VECTORS}: {error}; build the index again") from None
+        return ragged_maxsim(
+            queries, query_offsets, self.vectors, self.offsets, rows=rows, weights=weights, threads=threads
+        )
 
     def search(
         self,
@@ -96,8 +88,7 @@ class TokenSource(RaggedSource):
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        Exact: every document with tokens is compared; a query without tokens has no hits. Arguments and errors as
-        `scores`.
+        Exact; documents and queries without tokens have no hits. Arguments and errors as `scores`.
         """
         best: list[Hits] = []
         for first in range(0, len(query_offsets) - 1, QUERIES):
@@ -110,12 +101,10 @@ class TokenSource(RaggedSource):
         return [scores for scores, _ in best], [rows for _, rows in best]
 
     def best(self, scores: np.ndarray, rows: np.ndarray, hits: int) -> Hits:
-        """The best of (n,) documents: float64 scores and rows, ties by docid."""
         return best_first(scores, rows, hits, self.docid_ranks)
 
     @cached_property
     def _filled(self) -> np.ndarray:
-        """(n,) int64: the documents that have tokens."""
         return np.flatnonzero(np.diff(self.offsets))
 
 
@@ -123,8 +112,7 @@ class TokenSource(RaggedSource):
 class QueryTokens:
     """The token vectors of queries, one query after the other.
 
-    qids: Q different query ids; vectors: (P, d) float32; offsets: (Q + 1,) int64, query i has
-    vectors[offsets[i]:offsets[i + 1]].
+    qids: Q different ids; vectors: (P, d) float32; offsets: (Q + 1,) int64, the start of each query.
     """
 
     qids: tuple[str, ...]
@@ -154,7 +142,7 @@ class QueryTokens:
 def query_tokens(
     source: TokenSource, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
 ) -> QueryTokens:
-    """The tokens of all topics in order, encoded together; errors as `check_token_encoder`."""
+    """The tokens of all topics in order; errors as `check_token_encoder`."""
     check_token_encoder(source)
     name, settings = source.encoder["name"], dict(source.encoder["settings"])
     kept = kept_queries(LateEncoder, name, settings, list(topics.values()), threads, devices)
@@ -165,11 +153,8 @@ def check_token_encoder(source: TokenSource) -> None:
     """Check, without loading it, that the encoder is available and unchanged.
 
     Raises:
-        InputError: no such encoder, or one that has changed.
-        UnavailableError: an encoder that is not here and cannot be downloaded.
+        InputError, UnavailableError: no such encoder, or one that has changed; it cannot be downloaded.
     """
     name = source.encoder["name"]
     if LateEncoder.digest_of(name) != source.encoder["digest"]:
-        raise InputError(
-            f"{source.folder}: was made by {name} as it was then, which is another encoder now; make the index again"
-        )
+        raise InputError(f"{source.folder}: the files of its encoder {name} have changed since; make the index again")

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.device import Devices, least_cosine
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import hints_of
 from rnnreranker.encode.dense import Encoder, fingerprint_of
-from rnnreranker.encode.graph import GraphModel, KeptGraph, cosine_of, kept_graph
+from rnnreranker.encode.graph import GraphModel, KeptGraph, kept_graph
 from rnnreranker.encode.kept_queries import kept_queries
 from rnnreranker.encode.model_folder import ModelFolder
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.parts.texts import FOLDER, documents_of
-from rnnreranker.parts.vectors import open_vectors
 
 AGAIN = "make the index again, or give its encoder"
-TRIED = 32  # documents of which the shortest is encoded again
 
 
 @dataclass(frozen=True)
@@ -29,8 +25,7 @@ class IndexEncoder:
     """Encodes the queries of an index.
 
     Attributes:
-        index: the folder; said: the encoder in its rnnreranker.json.
-        graph: the encoder's graph; None if torch computes, or if this machine has no graph yet.
+        said: the encoder in rnnreranker.json; graph: of it, None if torch computes or this machine has none.
     """
 
     index: Path
@@ -38,11 +33,7 @@ class IndexEncoder:
     graph: KeptGraph | None
 
     def queries(self, texts: list[str], threads: int | None, devices: Devices | None = None) -> np.ndarray:
-        """(n, d) float32: the vectors of n queries, from the cache folder if they were encoded before.
-
-        Raises:
-            InputError, UnavailableError: as `open`.
-        """
+        """(n, d) float32: the vectors of n queries, cached; errors as `open`."""
         if devices is not None or self.graph is None:
             return self.open(devices).encode(texts, threads=threads)
         name, settings = self.said["name"], self.said["settings"]
@@ -52,11 +43,9 @@ class IndexEncoder:
     def open(self, devices: Devices | None = None) -> Encoder:
         """The encoder; on devices always the model.
 
-        A graph with other files than the one that made the index must give a document of the index its vector.
-
         Raises:
-            InputError: another encoder than the index describes.
-            UnavailableError: neither graph nor model is available.
+            InputError, UnavailableError: another encoder than the index describes; neither graph nor model is
+                available.
         """
         name, settings = self.said["name"], self.said["settings"]
         if self.graph is not None and devices is None:
@@ -66,36 +55,15 @@ class IndexEncoder:
         else:
             encoder = (Encoder.open if self.said.get("graph") else Encoder.load)(name, devices=devices, **settings)
             if encoder.fingerprint != self.said.get("fingerprint", encoder.fingerprint):
-                raise InputError(
-                    f"{self.index}: its vectors were made by {name} as it was then, which is another encoder now; "
-                    f"{AGAIN}"
-                )
-        made_by = self.said.get("graph")
-        if encoder.graph is not None and encoder.graph.content != (isinstance(made_by, dict) and made_by["content"]):
-            self._try(encoder)
+                raise InputError(f"{self.index}: the files of its encoder {name} have changed since; {AGAIN}")
         return encoder
-
-    def _try(self, encoder: Encoder) -> None:
-        """Encode the shortest of the first documents, and compare it with its vector in the index."""
-        if not (self.index / FOLDER).is_dir():
-            return
-        first = itertools.islice(documents_of(self.index), TRIED)
-        ordered = sorted((len(one.text), row, one.text) for row, one in enumerate(first) if one.text.strip())
-        for _, row, text in ordered[:1]:
-            kept = open_vectors(self.index).fetch(np.array([row]))
-            cosine = cosine_of(encoder.encode([text], what="documents", threads=1), kept)
-            if not cosine >= least_cosine(self.said.get("computed", {}).get("dtype")):
-                raise InputError(
-                    f"{encoder.graph.folder if encoder.graph else encoder.name}: does not give document {row + 1} of "
-                    f"{self.index} its vector (cosine {cosine:.4f}); {AGAIN}"
-                )
 
 
 def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
     """The encoder for queries of an index; None if the index does not name one. Nothing is loaded.
 
     Args:
-        index: the folder; dense: the dense part in its rnnreranker.json.
+        dense: the dense part in rnnreranker.json.
 
     Raises:
         InputError: a graph of another encoder.
@@ -103,11 +71,7 @@ def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
     said = {"settings": {}, **dense.get("encoder", {})}
     if not said.get("name"):
         return None
-    graph, of = None, said.get("graph")
-    if isinstance(of, dict):
-        if not all(isinstance(of.get(name), str) for name in ("key", "content")):
-            raise InputError(f"{index / 'rnnreranker.json'}: does not say of its graph key and content; {AGAIN}")
-        graph = kept_graph(of["key"])
+    graph = kept_graph(said["graph"]["key"]) if said.get("graph") else None
     if graph is not None:
         own = graph.about["dimension"], fingerprint_of(graph.about["digest"], _settings(said, graph))
         if own != (dense.get("dimension"), said.get("fingerprint")):
@@ -116,6 +80,5 @@ def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
 
 
 def _settings(said: dict[str, Any], graph: KeptGraph) -> dict[str, Any]:
-    """Settings of the index, completed by what the model's files say."""
     given = {name: said["settings"].get(name) for name in hints_of(EncoderParams)}
     return {**given, "lowercase": bool(graph.about["lowercase"])}

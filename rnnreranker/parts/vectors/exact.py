@@ -26,9 +26,9 @@ def exact_search(
     """Scores (float64) and rows (int64) of the `hits` best documents of every query, ties by docid.
 
     Args:
-        queries: (Q, d) float32; hits: documents a query, at most; docids: row → docid.
+        queries: (Q, d) float32; docids: row → docid; fetch: rows → (n, d) float32 vectors.
         propose: (queries, count) → scores (Q, count) float32, non-increasing, and rows (Q, count) int64.
-        fetch: rows → (n, d) float32 vectors; spare: candidates proposed beyond the hits.
+        spare: candidates proposed beyond the hits.
     """
     scores: list[np.ndarray] = [np.empty(0)] * len(queries)
     rows: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(queries)
@@ -70,8 +70,7 @@ def by_blocks(
     """`propose` of `exact_search` by float32 products: scores and rows (Q, count) of the best rows.
 
     Args:
-        queries: (Q, d) float32.
-        blocks: first row and (n, d) float32 vectors of each block; at least `count` rows in all.
+        queries: (Q, d) float32; blocks: first row and (n, d) float32 vectors of each; at least `count` rows in all.
         refuse: raises an error for a block with values that are not finite.
     """
     scores, rows = np.empty((len(queries), 0), dtype=np.float32), np.empty((len(queries), 0), dtype=np.int64)
@@ -113,7 +112,7 @@ def _products(queries: np.ndarray, block: np.ndarray) -> np.ndarray:
 def _above(products: np.ndarray, floors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Lines, ascending, and columns of the products above the (Q,) floors of their lines.
 
-    A line without a floor gets the lowest of its `count` highest strip maxima: at least so many products reach it.
+    A line without a floor gets the lowest of its `count` highest strip maxima.
     """
     width = products.shape[1] // STRIP
     end = STRIP * width

@@ -27,15 +27,14 @@ AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads th
 MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
 ADVICE = "use a flat or HNSW index of the same documents"
 WITHOUT_VECTORS = ("IndexLSH", "IndexRowwiseMinMax", "IndexRowwiseMinMaxFP16")
-LIMITS = ("deserialization_vector_byte_limit", "deserialization_loop_limit")  # that versions newer than 1.8 have
 EXACT = ("IndexFlatIP", "IndexFlat", "IndexHNSWFlat", "IndexNSGFlat", "IndexIVFFlat", "IndexRefineFlat")
 
 
 def faiss_vectors(path: str | os.PathLike[str]) -> VectorSource:
-    """The vectors in a Faiss folder, memory-mapped; only graphs, lists and codebooks are loaded.
+    """The vectors in a Faiss folder, memory-mapped; a flat index is read as a matrix, without Faiss.
 
     Args:
-        path: the folder; row r is line r of `docid`, counted from 0. A flat index is read as a matrix, without Faiss.
+        path: the folder; row r is line r of `docid`, counted from 0.
 
     Raises:
         InputError: files missing, cut or of different lengths, an empty index, a metric other than inner product.
@@ -82,8 +81,7 @@ class FaissVectors(VectorSource):
     """The vectors of a Faiss index, of a folder or in memory, such as that of a Pyserini searcher.
 
     Args:
-        index: of faiss, metric inner product; docids: of its rows.
-        path: for errors; files: of index and docids, none for an index in memory.
+        docids: of its rows; path: for errors; files: of index and docids, none for an index in memory.
 
     Raises:
         InputError: as `faiss_vectors`.
@@ -105,10 +103,8 @@ class FaissVectors(VectorSource):
         super().__init__(path, ids, None, int(index.d), files, "faiss")
         self.kind = type(self._inner).__name__
         if self.kind in WITHOUT_VECTORS:
-            raise InputError(f"{path}: vectors cannot be had from a {self.kind}; {ADVICE}")
+            raise InputError(f"{path}: no vectors can be read from a {self.kind}; {ADVICE}")
         _check(path, index.metric_type, index.ntotal, ids)
-        if not (index.is_trained and self._inner.is_trained):
-            raise InputError(f"{path}: was not trained before it was written; build it again")
         if self._positions is not None and (self._positions < 0).any():
             raise InputError(
                 f"{path}: its own ids are not the numbers 0..{index.ntotal - 1}, so they name no line of `docid`; "
@@ -121,9 +117,7 @@ class FaissVectors(VectorSource):
             self.opened = FaissVectors, (index, list(self.docids), path)
 
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Lossy indexes (`exact` is False) give decoded vectors, with one warning; after PCA or OPQ in the space of the
-        queries.
-        """
+        """A lossy index gives decoded vectors, with one warning; after PCA or OPQ in the space of the queries."""
         if not self._warned:
             self._warned = True
             notice(f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate")
@@ -134,9 +128,6 @@ class FaissVectors(VectorSource):
             raise self._without(_reason(error)) from None
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """A flat index is searched exactly; others one query at a time, with exact scores where the stored vectors are
-        exact.
-        """
         before = self._faiss.omp_get_max_threads()
         if isinstance(self._inner, self._faiss.IndexFlat):
             self._faiss.omp_set_num_threads(threads or before)
@@ -173,7 +164,6 @@ class FaissVectors(VectorSource):
 
     @cached_property
     def _inner(self) -> Any:
-        """The index that holds the vectors: the one inside an IDMap, else the index itself."""
         if isinstance(self._index, self._faiss.IndexIDMap):  # IndexIDMap2 is one too
             return self._faiss.downcast_index(self._index.index)
         return self._index
@@ -207,26 +197,17 @@ class FaissVectors(VectorSource):
         return inner
 
     def _without(self, reason: str) -> InputError:
-        return InputError(f"{self._path}: vectors cannot be had from a {self.kind} ({reason}); {ADVICE}")
+        return InputError(f"{self._path}: no vectors can be read from a {self.kind} ({reason}); {ADVICE}")
 
 
 def _opened(faiss: Any, path: Path) -> Any:
-    """The mapped Faiss index of a file that is not flat; refuses lists that are larger than the file."""
-    size = path.stat().st_size
     if path.open("rb").read(2) == b"IB":
         raise InputError(f"{path}: a binary Faiss index, which holds no float vectors; {ADVICE}")
-    before = {name: getattr(faiss, f"get_{name}")() for name in LIMITS if hasattr(faiss, f"get_{name}")}
-    for name in before:
-        getattr(faiss, f"set_{name}")(size)
     try:
-        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if size >= MAPPED else 0)
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if path.stat().st_size >= MAPPED else 0)
     except (RuntimeError, MemoryError) as error:
         raise InputError(f"{path}: not a whole Faiss index ({_reason(error)}); copy or build it again") from None
-    finally:
-        for name, value in before.items():
-            getattr(faiss, f"set_{name}")(value)
 
 
 def _reason(error: Exception) -> str:
-    """The message of Faiss without its source location."""
     return str(error).split("failed:")[-1].strip().splitlines()[0].split(".cpp:")[-1].split(": ", 1)[-1]

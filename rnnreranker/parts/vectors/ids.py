@@ -50,7 +50,6 @@ class Ids:
 
     @cached_property
     def docid_ranks(self) -> np.ndarray:
-        """(n,) int64: the rank of each row among the sorted ids, for ties."""
         if isinstance(self.names, IdTable):
             return self.names.ranks()
         return _ranks(strings(self.names))
@@ -89,7 +88,7 @@ class IdTable(LookedUp):
 
     Args:
         folder: `lines`, the ids, each with a line feed; `starts.npy`, (N + 1,) int64, the start of each id;
-            `hashes.npy`, (N,) uint64, the sorted hashes of all ids; `rows.npy`, (N,) the row of each hash.
+            `hashes.npy`, (N,) uint64, sorted; `rows.npy`, (N,) the row of each hash.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -111,7 +110,6 @@ class IdTable(LookedUp):
         return self._lines[:-1].tobytes()
 
     def rows(self, names: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each id, -1 if unknown; TypeError: an id that is no string."""
         rows = np.full(len(names), -1, dtype=np.int64)
         lines = np.frombuffer(("\n".join(names) + "\n").encode(), dtype=np.uint8)
         starts = _starts(lines)
@@ -133,7 +131,6 @@ class IdTable(LookedUp):
         return rows
 
     def ranks(self) -> np.ndarray:
-        """(N,) int64: as `Ids.docid_ranks`; kept in the folder."""
         import pyarrow
 
         file = self._folder / "ranks.npy"
@@ -143,7 +140,7 @@ class IdTable(LookedUp):
         return map_array(file)
 
 
-def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
+def read_ids(path: Path) -> Ids:
     """The ids in a text file, one a line; the cache folder keeps an `IdTable` of a large file.
 
     Raises:
@@ -151,7 +148,7 @@ def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
     """
     if (table := _table(path)) is not None:
         return Ids(table, str(path))
-    text = read_text(path, what)
+    text = read_text(path, "file of ids, one a line")
     names = text.replace("\r\n", "\n").split("\n")
     if names[-1] == "":
         names.pop()
@@ -172,9 +169,8 @@ def positions_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _table(path: Path) -> IdTable | None:
-    """The table of a large file, made unless the cache folder has one of this size and time; else None.
-
-    A file that `read_ids` refuses has none, nor has one in which two ids share a hash.
+    """The table of a large file in the cache folder, made for its size and time; None if it has no valid, distinct
+    ids.
     """
     try:
         status = path.stat()
@@ -196,7 +192,6 @@ def _table(path: Path) -> IdTable | None:
 
 
 def _write_table(path: Path, folder: Path) -> None:
-    """Write the files of a table; ValueError: ids that no table can hold."""
     with open(folder / "lines", "wb") as stream, open_bytes(path) as content:
         while chunk := content.read(CHUNK) + content.readline():
             text = chunk.decode().removeprefix("" if stream.tell() else "\ufeff").replace("\r\n", "\n")
@@ -217,7 +212,6 @@ def _write_table(path: Path, folder: Path) -> None:
 
 
 def _starts(lines: np.ndarray) -> np.ndarray:
-    """(n + 1,) int64: the start of each of n lines, and the end."""
     return np.concatenate([[0], np.flatnonzero(lines == ord("\n")) + 1])
 
 
@@ -232,7 +226,6 @@ def _hashes(lines: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 def _ranks(names: Any) -> np.ndarray:
-    """(n,) int64: the rank of each entry of an Arrow array."""
     import pyarrow.compute
 
     ranks = np.empty(len(names), dtype=np.int64)

@@ -30,25 +30,14 @@ class LuceneVectors(VectorSource):
     A row is Lucene's document number. Java needs tens of microseconds a vector: a Faiss folder is faster for large
     runs.
 
-    Args:
-        path: the folder with `segments_*`.
-
     Raises:
         InputError: no readable index, no float vectors (such as one for BM25), a metric other than inner product,
             deleted documents.
-        UnavailableError: no Java 21 or newer.
-        MissingDependencyError: Pyserini is not installed.
+        UnavailableError, MissingDependencyError: no Java 21 or newer; no Pyserini.
     """
 
     def __init__(self, path: Path) -> None:
-        without = InputError(
-            f"{path}: a Lucene index without dense vectors, as for BM25; expected one made by Anserini's "
-            "IndexFlatDenseVectors or IndexHnswDenseVectors, a Faiss folder or a matrix"
-        )
         newest = max(path.glob("segments_*"), key=lambda file: (len(file.name), file.name))
-        stored = any(path.glob("*.vec")) or any(b".vec" in one.read_bytes() for one in path.glob("*.cfe"))
-        if any(path.glob("*.si")) and not stored:  # said without Java
-            raise without
         start_java()
         import jnius
 
@@ -67,26 +56,25 @@ class LuceneVectors(VectorSource):
             raise InputError(f"{path}: has deleted documents, whose numbers are not free yet; build the index again")
         sizes = [int(values.dimension()) for values in map(_values, self._leaves) if values is not None]
         if not any(sizes):
-            raise without
+            raise InputError(
+                f"{path}: a Lucene index without dense vectors, as for BM25; expected one made by Anserini's "
+                "IndexFlatDenseVectors or IndexHnswDenseVectors, a Faiss folder or a matrix"
+            )
         fields = [leaf.reader().getFieldInfos().fieldInfo(FIELD) for leaf in self._leaves]
         metric = next(str(one.getVectorSimilarityFunction().name()) for one in fields if one is not None)
         if metric not in INNER_PRODUCT:
             raise InputError(f"{path}: its metric is {metric}; expected an inner product")
         super().__init__(path, None, dimension=sizes[0])
         self._lock = threading.RLock()  # Lucene's iterators are one thread's at a time
-        self._known: dict[str, int] = {}  # rows looked up before: a searcher asks for the same again
+        self._row_of = lru_cache(maxsize=None)(self._row)  # a searcher asks for the same again
         self.docids = LookedUp(lru_cache(maxsize=None)(self.docid), int(self._reader.maxDoc()))
         self.fingerprint = fingerprint("lucene", file_digest(newest), len(self.docids), self.dimension)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         with self.in_java():
-            for docid in docids:
-                if docid not in self._known:
-                    self._known[docid] = self._row(str(docid))
-        return np.fromiter((self._known[docid] for docid in docids), dtype=np.int64, count=len(docids))
+            return np.array([self._row_of(str(docid)) for docid in docids], dtype=np.int64)
 
     def docid(self, row: int) -> str:
-        """The docid of a document; InputError: it has none."""
         with self.in_java():
             name = self._reader.storedFields().document(row).get(ID)
         if name is None:
@@ -105,7 +93,6 @@ class LuceneVectors(VectorSource):
         np.take(vectors, inverse, axis=0, out=out, mode="clip")
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Ask Lucene for spare candidates, since an int8 index compares rounded vectors; full floats decide."""
         scores, rows, wanted = [], [], min(hits + SPARE, len(self.docids))
         for query in queries:
             with self.in_java():
@@ -130,7 +117,6 @@ class LuceneVectors(VectorSource):
                     self._detach()
 
     def _row(self, docid: str) -> int:
-        """The number of the document of a docid, or -1."""
         term = self._class("org.apache.lucene.index.Term")(ID, docid)
         for start, leaf in zip(self._starts, self._leaves, strict=True):
             postings = leaf.reader().postings(term)

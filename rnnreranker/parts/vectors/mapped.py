@@ -20,11 +20,7 @@ LARGE = 2**28  # bytes; what is smaller soon lies in memory, and threads cost mo
 
 
 def map_matrix(path: Path) -> np.ndarray:
-    """(n, d) float32 or float16, memory-mapped read-only.
-
-    Raises:
-        InputError: no such file, not a whole `.npy` file, or another shape or type.
-    """
+    """(n, d) float32 or float16, memory-mapped; InputError: not a whole `.npy` file, or another shape or type."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; expected a .npy matrix of shape (rows, dimensions)")
     matrix = map_array(path)
@@ -38,14 +34,13 @@ def map_matrix(path: Path) -> np.ndarray:
 
 
 class MappedRows:
-    """Matrices of the same width and type as one: the rows of the second follow those of the first.
-
-    Args:
-        matrices: (n_i, d) each, in order.
-        large: bytes from which several threads read rows, and the system does not read ahead.
+    """Matrices (n_i, d) of the same width and type as one: the rows of the second follow those of the first.
 
     Reading first checks size and time of the files: a file that is overwritten in place gives wrong rows or ends the
     process.
+
+    Args:
+        large: bytes from which several threads read rows, and the system does not read ahead.
     """
 
     def __init__(self, matrices: Sequence[np.ndarray], large: int = LARGE) -> None:
@@ -59,10 +54,8 @@ class MappedRows:
         return int(self.starts[-1])
 
     def take(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Copy (n,) int64 rows, all in 0..len - 1, into (n, d) float32 `out` in C order.
-
-        Raises:
-            InputError: a file was overwritten since it was opened.
+        """Copy (n,) int64 rows into (n, d) float32 `out` in C order; InputError: a file was overwritten since it was
+        opened.
         """
         self._check()
         if not self.spread or len(rows) < 2 * PART:
@@ -102,7 +95,6 @@ class MappedRows:
             out[mine] = taken
 
     def _advise(self, advice: str) -> None:
-        """Advise the system how the files are read, where it takes advice."""
         option = getattr(mmap, advice, None)
         for matrix in self.matrices:
             mapping = getattr(matrix, "_mmap", None)
@@ -111,11 +103,7 @@ class MappedRows:
 
 
 def in_parts(read: Callable[[slice], None], count: int, spread: bool, most: int | None = None) -> None:
-    """Read `count` rows, by several threads for a large file.
-
-    Args:
-        read: reads a slice of the rows; spread: whether they are in a large file; most: rows at a time.
-    """
+    """Read `count` rows, by several threads from a large file (spread); read: takes a slice; most: rows at a time."""
     most = most or max(count, 1)
     step = min(most, max(PART, -(-count // READERS))) if spread else most
     parts = [slice(first, first + step) for first in range(0, count, step)]
@@ -125,7 +113,6 @@ def in_parts(read: Callable[[slice], None], count: int, spread: bool, most: int 
 
 @lru_cache(maxsize=1)
 def _readers(process: int) -> ThreadPoolExecutor:
-    """The reader threads of a process; a forked process needs its own."""
     return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
 
 

@@ -19,7 +19,7 @@ def npy_vectors(paths: Sequence[Path], ids: Path) -> VectorSource:
     """The vectors in `.npy` matrices, (n, d) float32 or float16 each, with a file of docids, one a line.
 
     Raises:
-        InputError: files that are missing, cut, of the wrong kind, or of different widths or lengths.
+        InputError: files that are missing, cut, of the wrong kind, or do not fit together.
     """
     matrices = [map_matrix(path) for path in paths]
     for path, matrix in zip(paths, matrices, strict=True):
@@ -40,7 +40,6 @@ def flex_vectors(folder: Path) -> VectorSource:
 
     Raises:
         InputError: files that are missing, cut, or of different lengths.
-        MissingDependencyError: as `docnos_of`.
     """
     path, about = folder / "vecs.f4", folder / "pt_meta.json"
     meta = read_json(about, "description of a FlexIndex")
@@ -61,8 +60,7 @@ def docnos_of(folder: Path) -> tuple[Ids, Path]:
     """The docids in a folder of PyTerrier's and their file: `docnos.npids`, or a file of lines.
 
     Raises:
-        InputError: no docids there.
-        MissingDependencyError: `docnos.npids` without the package npids.
+        InputError, MissingDependencyError: no docids there; no package npids.
     """
     for name in ("docnos", "docnos.txt", "docid"):
         if (folder / name).is_file():
@@ -74,7 +72,6 @@ def docnos_of(folder: Path) -> tuple[Ids, Path]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it may be of a format before the first
-            _check_blocks(packed)
             with npids.Lookup(str(packed)) as lookup:
                 ids = Ids([str(name) for name in lookup.fwd], str(packed))
     except Exception as error:  # npids does not say what it raises on a file that is not its own
@@ -83,21 +80,3 @@ def docnos_of(folder: Path) -> tuple[Ids, Path]:
         ) from None
     ids.check()
     return ids, packed
-
-
-def _check_blocks(packed: Path) -> None:
-    """Check that each block of an npids file names a later one as the next, or none: npids would loop forever.
-
-    Raises:
-        ValueError: a block names itself or an earlier one; other errors of npids pass.
-    """
-    from npids.utils import FileManager
-
-    with FileManager(str(packed), "r") as file:
-        at = file.tell()
-        while at != -1:
-            file.seek(at)
-            following = file.read_header()[1]
-            if following != -1 and following <= at:
-                raise ValueError(f"the block at byte {at} names one at {following} as the next")
-            at = following

@@ -26,11 +26,7 @@ class HasRows(Protocol):
 
 
 def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:
-    """(Q, d) float32: the query vectors in the order of the run.
-
-    Args:
-        run: Q queries; query_vectors: of these and any others, in any order.
-        dimension: of the index; None = any.
+    """(Q, d) float32: the query vectors in the order of the run; dimension: of the index, None = any.
 
     Raises:
         InputError: vectors of another dimension, a query without a vector.
@@ -52,8 +48,8 @@ def check_missing(run: Run, usable: np.ndarray, lack: str, skip: bool) -> None:
     """Raise InputError for a run with documents that cannot be used: how many, and the first three.
 
     Args:
-        run: of V distinct docids; usable: (V,) bool.
-        lack: what the message says of the others; skip: whether some, though not all, may be unusable.
+        usable: (V,) bool, of the run's distinct docids; lack: the message about the others.
+        skip: whether some, though not all, may be unusable.
     """
     lost, count = _lost(run, usable)
     if not len(lost) or (skip and len(lost) < count):
@@ -89,7 +85,7 @@ def vector_rows(source: HasRows, run: Run, *, skip: bool = False, beside: HasRow
 
     Args:
         source: vectors, or a graph; beside: read by the same rows, such as the vectors of a graph.
-        run: with V distinct docids; skip: whether some docids, though not all, may be unknown.
+        skip: whether some docids, though not all, may be unknown.
 
     Raises:
         InputError: docids without a vector, how many and the first three; docids with another row in `beside`.

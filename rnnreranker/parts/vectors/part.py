@@ -11,7 +11,6 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import setting
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
     from rnnreranker.encode.dense import Encoder
 
-DTYPES = ("float32", "float16")
 OWN = "own"  # in place of an encoder: the vectors that documents have themselves
 
 
@@ -60,6 +58,7 @@ class DensePart(PartByEncoder):
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "onnxruntime", "faiss-cpu")
     blocks, ending = "vectors", ".npy"
     _old: VectorSource | None
+    _dtype: str
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
@@ -82,15 +81,14 @@ class DensePart(PartByEncoder):
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
-        """A Faiss folder, a folder with a matrix, or a matrix."""
         return path if path.is_file() or (path / "index").is_file() or any(path.glob("*.npy")) else None
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> VectorSource:
         return open_vectors(at)
 
-    def __init__(self, encoder: Encoder, dtype: str = "float32") -> None:
-        super().__init__(encoder, DenseParams(dtype=_checked(dtype)))
+    def __init__(self, encoder: Encoder, dtype: Literal["float32", "float16"] = "float32") -> None:
+        super().__init__(encoder, DenseParams(dtype=dtype))
         self._dtype, self.dimension = dtype, encoder.dimension
 
     @property
@@ -98,12 +96,8 @@ class DensePart(PartByEncoder):
         return dict(self._encoder.options)
 
     def begin(self, texts: list[str]) -> None:
-        """As `PartByEncoder`; one line says that no graph will encode queries."""
         super().begin(texts)
-        if self._encoder.graph is None and hasattr(self._encoder.model, "transformer"):
-            refused = self._encoder.refused
-            say(f"queries will be encoded by the model itself, which takes seconds to load: {refused}")
-        elif self._encoder.graph is not None and (self.of_documents.graph is not None or self._computed):
+        if self._encoder.graph is not None and (self.of_documents.graph is not None or self._computed):
             self.marks = (*self.marks, "graph")
 
     def encoded(self, texts: list[str]) -> np.ndarray:
@@ -119,7 +113,7 @@ class DensePart(PartByEncoder):
         write_array(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write `index` or `vectors.npy`; returns dimension, dtype and encoder with its graph.
+        """Write `index` or `vectors.npy`.
 
         `cosine`: the lowest to the float32 vectors of the model, unless the model computed them.
         """
@@ -137,9 +131,6 @@ class DensePart(PartByEncoder):
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
 
     def write_vectors(self, folder: Path, count: int) -> None:
-        """Write all blocks: float32 as `index`, a flat inner-product index of Faiss, float16 as the matrix
-        `vectors.npy`.
-        """
         flat = self._dtype == "float32"
         with open(folder / ("index" if flat else "vectors.npy"), "wb") as stream:
             if flat:
@@ -163,27 +154,19 @@ class OwnVectors(DensePart):
 
     def __init__(self, dtype: str = "float32") -> None:
         EncodedPart.__init__(self, OWN)
-        self._dtype, self.dimension = _checked(dtype), 0
+        self._dtype, self.dimension = dtype, 0
         self._digest = hashlib.sha256()
 
     @property
     def marks(self) -> tuple[Any, ...]:  # type: ignore[override]
         return OWN, self._dtype, self._digest.hexdigest()[:16]
 
-    @property
-    def blocks_at_once(self) -> int:
-        return 1
-
     def extend(self, index: Path) -> None:
         self._old = open_vectors(index)
         self.dimension = self._old.dimension
 
     def add(self, documents: Sequence[Document]) -> None:
-        """Take the vectors of the next documents.
-
-        Raises:
-            InputError: a document without a vector, or with one of another length (with file:line).
-        """
+        """Take the vectors of documents; InputError: a missing one, or another length (with file:line)."""
         known = 0 if self._old is None else min(max(len(self._old.docids) - self._count, 0), len(documents))
         for document in documents[known:]:
             where, vector = document.where or f"document {document.docid}", document.vector
@@ -206,18 +189,8 @@ class OwnVectors(DensePart):
         return {"dimension": self.dimension, "dtype": self._dtype, "vectors": OWN}
 
 
-def _checked(dtype: str) -> Any:
-    if dtype not in DTYPES:
-        raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
-    return dtype
-
-
 def documents_of_vectors(path: Path) -> Iterator[Document]:
-    """The documents of a matrix with ids, or of an index folder: vectors without texts.
-
-    Raises:
-        InputError: as `open_vectors`; NaN or infinite values.
-    """
+    """The documents of a matrix with ids, or of an index folder: vectors without texts; errors as `open_vectors`."""
     source = open_vectors(path)
     for start in range(0, len(source.docids), BLOCK):
         docids = source.docids[start : start + BLOCK]

@@ -96,14 +96,12 @@ def _opened(path: Path) -> VectorSource:
 
     if not path.exists():
         raise InputError(f"{path}: no such index; expected a folder with `index` and `docid`, or X.npy with X.ids")
-    if path.is_file():
+    if not path.is_dir():
         if path.suffix == ".npy":
             return npy_vectors([path], path.with_suffix(".ids"))
         if path.name == "index":
             return faiss_vectors(path.parent)
         raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
-    if not path.is_dir():
-        raise InputError(f"{path}: a device or a pipe; expected an index folder or a .npy file")
     check_files(path, "dense")
     if (path / "index").is_file():
         return faiss_vectors(path)
@@ -145,9 +143,9 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
     """The query vectors in a `.npy` file.
 
     Args:
-        path: (Q, d) float32 or float16; the file of the same name ending in `.ids` has the ids of the rows, one a line.
-            Without that file the rows are those of the topics, in order.
-        qids: the ids of the topics; an `.ids` file must have each of them, its other rows are left out.
+        path: (Q, d) float32 or float16; the same name ending in `.ids` has the ids of the rows, one a line. Without it
+            the rows are those of the topics.
+        qids: the ids of the topics; an `.ids` file must have each of them.
 
     Raises:
         InputError: files that are missing or cannot be used, ids that do not match.

@@ -34,15 +34,12 @@ class VectorSource(Reopened):
 
     Args:
         path: for errors; ids: of the rows; None = the subclass looks docids up.
-        matrix: the rows, float32, float16, or bytes of float32; None = the subclass reads them.
+        matrix: float32, float16, or bytes of float32; None = the subclass reads the rows.
         dimension: of a vector; 0 = the width of the matrix.
         files: of the fingerprint; the last one has the docids. kind: of these files.
 
     Attributes:
         docids: row → docid; dimension: of a vector; exact: False if the stored vectors are lossy (PQ, SQ8).
-
-    Raises:
-        InputError: another number of rows than docids.
     """
 
     exact = True
@@ -68,7 +65,6 @@ class VectorSource(Reopened):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A fingerprint of vectors and docids; of files, their whole content."""
         return fingerprint(self._kind, *map(file_digest, self._files))
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
@@ -82,7 +78,18 @@ class VectorSource(Reopened):
             InputError: a row out of range or without a vector, an `out` of another shape or type, NaN or infinite
                 values.
         """
-        rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
+        rows, count = np.asarray(rows), len(self.docids)
+        if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
+            raise InputError(f"rows have shape {rows.shape} and type {rows.dtype}; expected (n,) integers")
+        rows = np.ascontiguousarray(rows, dtype=np.int64)
+        if rows.size and rows.view(np.uint64).max() >= count:  # -1 is the largest of these
+            bad = int(rows[(rows < 0) | (rows >= count)][0])
+            hint = "; -1 stands for an unknown docid: leave those out" if bad == -1 else ""
+            raise InputError(f"row {bad}: expected 0..{count - 1}{hint}")
+        shape = (len(rows), self.dimension)
+        out = np.empty(shape, dtype=np.float32) if out is None else instance_of(out, np.ndarray, "out")
+        if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
+            raise InputError(f"out has shape {out.shape} and type {out.dtype}; expected {shape} float32 in C order")
         self._read(rows, out)
         self._check_finite(rows, out)
         return out
@@ -108,7 +115,6 @@ class VectorSource(Reopened):
         self._matrix.take(rows, out)
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """As `search`, of checked queries."""
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []
         for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it
@@ -118,7 +124,6 @@ class VectorSource(Reopened):
         return scores, rows
 
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best `count` rows of every query by float32 products, block by block."""
         assert self._matrix is not None
         blocks = self._matrix.blocks(max(count, BLOCK // (4 * self.dimension)))
         return by_blocks(
@@ -126,29 +131,10 @@ class VectorSource(Reopened):
         )
 
     def _check_finite(self, rows: np.ndarray, vectors: np.ndarray) -> None:
-        """Raise InputError for NaN or infinity in vectors (n, d) of rows, with the first such docid."""
+        """Raise InputError for NaN or infinity in vectors (n, d) of rows, with its docid."""
         if not all_finite(vectors) and not (finite := np.isfinite(vectors).all(axis=1)).all():
             docid = self.docids[int(rows[np.flatnonzero(~finite)[0]])]
             raise InputError(f"{self._path}: the vector of {docid} has NaN or infinite values; build the index again")
-
-
-def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows as (n,) int64, all in 0..count-1, and a buffer (n, d) float32 in C order."""
-    rows = np.asarray(rows)
-    if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
-        raise InputError(f"rows have shape {rows.shape} and type {rows.dtype}; expected (n,) integers")
-    rows = np.ascontiguousarray(rows, dtype=np.int64)
-    if rows.size and rows.view(np.uint64).max() >= count:  # -1 is the largest of these
-        bad = int(rows[(rows < 0) | (rows >= count)][0])
-        hint = "; -1 stands for an unknown docid: leave those out" if bad == -1 else ""
-        raise InputError(f"row {bad}: expected 0..{count - 1}{hint}")
-    shape = (len(rows), dimension)
-    if out is None:
-        return rows, np.empty(shape, dtype=np.float32)
-    instance_of(out, np.ndarray, "out")
-    if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
-        raise InputError(f"out has shape {out.shape} and type {out.dtype}; expected {shape} float32 in C order")
-    return rows, out
 
 
 def check_search(queries: np.ndarray, hits: int, dimension: int) -> tuple[np.ndarray, int]:

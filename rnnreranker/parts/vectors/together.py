@@ -32,8 +32,7 @@ def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
     """A sentence for a notice if the vectors do not belong together, else "".
 
     Args:
-        run: Q queries, with vectors or without; its scores are not used.
-        queries: their vectors, in the order of their file; source: the vectors of documents, of the same dimension.
+        run: its scores are not used; queries: in the order of their file; source: of the same dimension.
     """
     row_of = {qid: row for row, qid in enumerate(queries.qids)}
     filled = np.flatnonzero(np.diff(run.offsets))
@@ -80,7 +79,6 @@ def notice_mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> No
 
 
 def _other_lengths(queries: np.ndarray, documents: np.ndarray) -> str:
-    """The remark if one side has unit length and the other does not."""
     lengths = [("query", np.linalg.norm(queries, axis=1)), ("document", np.linalg.norm(documents, axis=1))]
     for (one, unit), (other, others) in (lengths, lengths[::-1]):
         median = float(np.median(others))
@@ -96,10 +94,8 @@ def _share(queries: np.ndarray, documents: np.ndarray, rows: np.ndarray, owner: 
     """The mean share of other queries whose candidates are less similar to a query than its own, and its standard
     error.
 
-    Only queries without a common candidate are compared; 1 and 0 if there are too few.
-
-    Args:
-        queries: (n, d); documents: (m, d) their candidates, of (m,) rows; owner: (m,) ascending query numbers.
+    Only queries without a common candidate count; 1 and 0 if there are too few. documents: (m, d) candidates, of (m,)
+    rows; owner: (m,) ascending query numbers.
     """
     if not (all_finite(queries) and all_finite(documents)):
         return 1.0, 0.0
