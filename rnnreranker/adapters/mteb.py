@@ -107,7 +107,6 @@ class HybridSearch:
 
     @property
     def mteb_model_meta(self) -> ModelMeta:
-        """The name of the results in MTEB."""
         return self._meta
 
     def index(self, corpus: Any, **others: Any) -> None:
@@ -201,7 +200,6 @@ def _leaves_out(task: TaskMetadata | None) -> bool:
 
 
 def _data_of(folder: Path) -> Any:
-    """A task's data, with the judged topics only."""
     from datasets import Dataset
     from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
 
@@ -272,5 +270,4 @@ def _form(params: RnnParams) -> str:
 
 
 def _marked(meta: ModelMeta, said: Mapping[str, Any]) -> ModelMeta:
-    """The description of a model with more parameters."""
     return meta.model_copy(update={"experiment_kwargs": {**(meta.experiment_kwargs or {}), **said}})

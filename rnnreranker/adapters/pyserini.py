@@ -28,8 +28,8 @@ class RnnSearcher:
     """Wraps a searcher: `search` and `batch_search` rerank its hits by reciprocal nearest neighbours.
 
     Works with FaissSearcher, LuceneSearcher, LuceneImpactSearcher, LuceneHnswDenseSearcher, LuceneFlatDenseSearcher,
-    HybridSearcher, and anything with their `search(q, k=)` and `batch_search(queries, qids, k=, threads=)`. Hits keep
-    their type; other attributes are the wrapped searcher's (`searcher.doc(docid)`, `set_bm25`, ...).
+    HybridSearcher, and anything with their `search` and `batch_search`. Hits keep their type; other attributes are the
+    wrapped searcher's (`searcher.doc(docid)`, `set_bm25`, ...).
 
     Args:
         searcher: of Pyserini 1.x or 2.x.
@@ -38,8 +38,7 @@ class RnnSearcher:
         params: rNN parameters, or a mapping of some; the searcher returns at least `params.context` candidates.
         encoder: of queries: an object with `encode`, or the name or folder of an encoder; None = the searcher's own
             `query_encoder`; without one, queries must be vectors.
-        queries: with a graph, "run" if the searcher's scores are inner products of the graph's vectors; "none" (None)
-            if they are not.
+        queries: with a graph, "run" if the searcher's scores are inner products of the graph's vectors; else "none".
         threads: of reranking; None = one per core.
         missing: as in `RnnReranker`.
 
@@ -117,7 +116,6 @@ class RnnSearcher:
         return getattr(self.searcher, name)
 
     def _asked(self, k: int, options: dict[str, Any]) -> dict[str, Any]:
-        """The options of the wrapped search, with enough candidates for the context."""
         k = count_of(k, "k")
         if options.get("return_vector"):
             raise InputError("return_vector=True: hits with their vectors are not reranked; ask the searcher itself")
@@ -147,7 +145,6 @@ class RnnSearcher:
         return {qid: ranked.get(qid, []) for qid in hits}
 
     def _vectors(self, queries: Sequence[Any]) -> np.ndarray:
-        """(Q, d) float32: the vectors of queries, which may be vectors already."""
         vectors: list[Any] = [_as_vector(query) for query in queries]
         texts = [row for row, vector in enumerate(vectors) if vector is None]
         if texts:
@@ -205,7 +202,6 @@ def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] 
 
 
 def _dense(searcher: Any) -> Any:
-    """The searcher, or the dense one of a HybridSearcher."""
     return getattr(searcher, "dense_searcher", searcher)
 
 

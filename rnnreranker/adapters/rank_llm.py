@@ -81,9 +81,7 @@ def rerank_requests(
 ) -> list[Request]:
     """Copies of the requests with their candidates in the new order and with the new scores, a repeated docid once.
 
-    Args:
-        reranker: any of `rerank`.
-        queries: a vector for every query, by qid; None if the reranker needs none, or has them.
+    queries: a vector for every query, by qid; None if the reranker needs none, or has them.
     """
     new = reranker.rerank(as_run(requests), queries)
     result = []
@@ -96,7 +94,7 @@ def rerank_requests(
 
 
 def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) -> None:
-    """Write requests: one JSON object a line to `.jsonl`, else a JSON list; InputError: the file cannot be written."""
+    """Write requests: one JSON object a line to `.jsonl`, else a JSON list."""
     if str(path).endswith(".jsonl"):
         text = "".join(json.dumps(request, ensure_ascii=False) + "\n" for request in requests)
     else:
@@ -116,7 +114,6 @@ def _best(candidates: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _check(request: Any, where: str) -> str:
-    """The query id of a request; InputError: no request."""
     query = request.get("query") if isinstance(request, dict) else None
     if not isinstance(query, dict) or "qid" not in query or not isinstance(request.get("candidates"), list):
         raise InputError(f'{where}: expected {{"query": {{"text", "qid"}}, "candidates": [...]}} as rank_llm writes it')
@@ -127,7 +124,6 @@ def _check(request: Any, where: str) -> str:
 
 
 def _text(record: Any, where: str) -> str:
-    """The text of a query or document of rank_llm, with its title first."""
     if isinstance(record, str):
         return record
     known = record if isinstance(record, dict) else {}

@@ -97,7 +97,6 @@ def _texts_in(name: str, text: str) -> Iterable[str]:
 
 
 def _values(text: str) -> Iterator[str]:
-    """The values of settings in written forms, also of forms inside them."""
     for reader in (read_joined, read_listed):
         with contextlib.suppress(InputError):  # the reader of the form reports what is wrong
             for form in reader(text):
@@ -119,5 +118,4 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _holds(folder: Path, path: Path) -> bool:
-    """Whether a path is inside an existing folder, links followed."""
     return folder.is_dir() and file_identity(folder) in map(file_identity, Path(os.path.realpath(path)).parents)

@@ -27,7 +27,7 @@ def of_command() -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_others() -> Iterator[None]:
-    """The block, inside a command, answers other clients: messages name arguments, and notices are not printed."""
+    """The block, inside a command, answers other clients: messages name arguments."""
     global _commands
     before, _commands = _commands, 0
     try:
@@ -37,7 +37,6 @@ def for_others() -> Iterator[None]:
 
 
 def in_command() -> bool:
-    """Whether a command of this package runs."""
     return _commands > 0
 
 
@@ -56,5 +55,4 @@ def argument(name: str, value: Any = None) -> str:
 
 
 def flag(name: str) -> str:
-    """The flag of an argument or a setting: `k_exp` is `--k-exp`."""
     return "--" + name.replace("_", "-")

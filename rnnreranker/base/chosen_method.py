@@ -38,7 +38,6 @@ class Chosen:
 
     @property
     def method(self) -> Any:
-        """The class."""
         return find(self.kind, self.name)
 
     @property
@@ -57,7 +56,6 @@ class Chosen:
         return needs
 
     def replaced(self, **changed: Any) -> Chosen:
-        """The same method with another source or other queries."""
         return replace(self, **changed)
 
 
@@ -97,12 +95,10 @@ def naming(of: str, form: Form) -> AbstractContextManager[None]:
 
 
 def needs_together(chosen: Iterable[Chosen]) -> frozenset[str]:
-    """The inputs that several methods read."""
     return frozenset[str]().union(*(one.needs for one in chosen))
 
 
 def as_list(forms: Form | Sequence[Form] | None) -> list[Form]:
-    """One written form or several as a list; None is an empty one."""
     if forms is None:
         return []
     return list(forms) if isinstance(forms, list | tuple) else [forms]  # type: ignore[list-item]  # Written reads it

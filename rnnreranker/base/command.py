@@ -99,8 +99,6 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
 
 @dataclasses.dataclass
 class _Done:
-    """The number of finished items of a loop."""
-
     what: str
     unit: str
     total: int | None
@@ -124,7 +122,6 @@ def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what
 
 
 def cores() -> int:
-    """The number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -148,21 +145,16 @@ def notice(message: str) -> None:
 
 
 def put(result: object) -> None:
-    """Print one line of results on stdout."""
     phases.clear()
     print(shown(str(result)))
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """A flag a line, where it fits."""
-
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's; refuses an output that is an input."""
         parsed, unknown = self.parse_known_args(args, namespace)
@@ -199,7 +191,7 @@ def main(function: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], 
 
 
 def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
-    """The request of a command: fields from the flags of the same names, and the given ones."""
+    """The request of a command: fields from the flags of the same names, and `given` ones."""
     named = {field.name for field in dataclasses.fields(kind)} - set(given)  # type: ignore[arg-type]
     with naming_flags(named):
         return kind(**{name: value for name, value in vars(args).items() if name in named}, **given)
@@ -351,7 +343,6 @@ def naming_flags(typed: Collection[str]) -> Iterator[None]:
 
 
 def _reader(hint: Any) -> Any:
-    """A function from a flag's text to a value of the type; an optional number also takes `none`."""
     members = [member for member in typing.get_args(hint) if member is not type(None)]
     if not members:
         return READERS.get(hint, hint)

@@ -29,12 +29,10 @@ class Devices:
 
     @property
     def kind(self) -> str:
-        """ "cpu", "cuda" or "mps"."""
         return self.names[0].partition(":")[0]
 
     @property
     def elsewhere(self) -> bool:
-        """Whether they are not the processor."""
         return self.kind != "cpu"
 
     @property

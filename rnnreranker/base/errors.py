@@ -110,7 +110,6 @@ def no_space(error: BaseException | str | None) -> str:
 
 
 def said_of(error: Exception) -> str:
-    """One or two sentences on any error that ends a command: the error and the remedy."""
     if isinstance(error, RnnrerankerError):
         return str(error)
     of_file = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
@@ -129,7 +128,6 @@ def said_of(error: Exception) -> str:
 
 
 def _how_to(install: str) -> str:
-    """The command that installs something; an extra of this package also from a checkout."""
     if install.startswith("'rnnreranker["):
         return f"pip install {install.replace('rnnreranker', '.')} in the checkout, or {install}"
     return f"pip install {install}"

@@ -61,7 +61,6 @@ def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def new_figure() -> Figure:
-    """An empty figure for the curves of a training."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(6, 3.6), layout="constrained")

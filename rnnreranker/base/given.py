@@ -51,7 +51,6 @@ def ids_of(values: Any, argument: str) -> tuple[str, ...]:
 
 
 def instance_of(value: Any, kind: Any, argument: str) -> Any:
-    """A value of a class; InputError: of another class."""
     if not isinstance(value, kind):
         raise InputError(f"{argument}={brief(value)}: expected {kind.__name__}")
     return value

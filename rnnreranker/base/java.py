@@ -161,7 +161,6 @@ def whole_logging() -> Iterator[None]:
 
 
 def _quiet_lucene(jnius: Any) -> None:
-    """Hide Lucene's advice on the version of Java; its errors still reach stderr."""
     logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
     logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
     _KEPT.append(logger)
@@ -231,7 +230,6 @@ def _options(version: int) -> list[str]:
 
 
 def _version(home: Path) -> int | None:
-    """The major version of the Java in a folder; None without one."""
     try:
         text = (home / "release").read_text(encoding="utf-8")
     except OSError:
@@ -271,7 +269,6 @@ def _anserini_jar() -> Path:
 
 
 def _check_openai() -> None:
-    """Raises UnavailableError for a version of openai that breaks the import of Pyserini 1.x."""
     if os.environ.get("OPENAI_API_KEY"):
         return
     try:

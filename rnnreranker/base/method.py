@@ -82,12 +82,10 @@ def find(kind: str, name: str) -> Any:
 
 
 def no_method(kind: str, name: str) -> str:
-    """The message for an unknown method, with the nearest names."""
     return f"no such {kind}; {nearest(str(name), names(kind))}"
 
 
 def methods(kind: str) -> dict[str, Any]:
-    """All methods of a kind by name."""
     return {name: find(kind, name) for name in names(kind)}
 
 
@@ -159,7 +157,6 @@ def _with_presets(kind: str) -> str:
 
 @functools.cache
 def _own(kind: str) -> dict[str, str]:
-    """Name of a method of this package → its module."""
     folder, _, each = KINDS[kind]
     home = f"{PACKAGE.name}.{folder.removesuffix('.py').replace('/', '.')}"
     if folder.endswith(".py"):
@@ -189,7 +186,6 @@ def _class_in(module: str, name: str = "") -> Any:
 
 @functools.cache
 def _foreign(kind: str) -> dict[str, metadata.EntryPoint]:
-    """Name of a method of another package → its entry point."""
     entry_of: dict[str, metadata.EntryPoint] = {}
     for entry in metadata.entry_points(group=KINDS[kind].group):
         if entry.name in _own(kind) or entry_of.get(entry.name, entry).value != entry.value:
@@ -309,7 +305,6 @@ def _settings(usual: Any, fields: Iterable[dataclasses.Field[Any]]) -> Iterator[
 
 
 def first_line(method: Any) -> str:
-    """The first line of a method's docstring."""
     return next(iter((method.__doc__ or "").strip().splitlines()), "")
 
 

@@ -55,6 +55,5 @@ def write_page(path: Path, text: str) -> None:
 
 
 def row(texts: Sequence[str]) -> str:
-    """A line of a Markdown table."""
     cells = " | ".join((text or "–").replace("|", r"\|") for text in texts)
     return f"| {cells} |"

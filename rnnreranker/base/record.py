@@ -214,7 +214,6 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of this package and of those that results depend on."""
     version_of = {"rnnreranker": __version__}
     for name in VERSIONS_OF:
         with contextlib.suppress(metadata.PackageNotFoundError):  # an extra that is not installed

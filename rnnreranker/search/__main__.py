@@ -76,7 +76,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
     text = "Retrieve candidates and rerank them by reciprocal nearest neighbours."
     parser = command.parser("search", text, EPILOG, usage=USAGE)
     add = command.add_request_flags
@@ -164,7 +163,6 @@ def _rerankers(args: Any, explained: bool) -> list[Form]:
 
 
 def _takes(reranker: str, name: str) -> bool:
-    """Whether a reranker has a setting that is a flag too."""
     method = find("reranker", reranker)
     if name == "context":
         return name in hints_of(method.Params)
@@ -178,7 +176,6 @@ def _explain_output(wanted: OutputRequest) -> Path:
 
 
 def _write(wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run, protocol: str) -> None:
-    """Write a run, and its ir_metadata beside it."""
     from rnnreranker.search.ir_metadata import file_beside, write_ir_metadata
 
     by = [work.retrieved_by or "run", *work.steps, *([] if work.rerankers else [NO_RERANKING])]
@@ -238,7 +235,6 @@ def _show(
 
 
 def _qrels(name: str, protocol: str | None, topics: dict[str, str]) -> pandas.DataFrame:
-    """The judgements of the searched topics; InputError: none."""
     from rnnreranker.data.qrels import load_qrels
 
     qrels = load_qrels(name)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def texts_in(index: IndexOnDisk) -> Mapping[str, str]:
-    """The texts of an index by docid, read on access; empty if it keeps none."""
     return Texts(index.texts) if index.texts is not None else {}
 
 
@@ -36,7 +35,7 @@ def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[s
 def texts_for(
     docids: Iterable[str], index: IndexOnDisk | None, documents: str | None, fields: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """The texts of `docids`: from `documents` if given, else from the index; some may be missing.
+    """The texts of `docids`, some perhaps missing: from `documents` if given, else from the index.
 
     fields: of `documents`, None = as in the index.
     """

@@ -174,7 +174,6 @@ def _data(qrels: str | None, work: Pipeline) -> dict[str, Any]:
 
 
 def _encoder(retriever: Any, work: Pipeline) -> str:
-    """The name of the encoder of a retriever's queries; "" without one, or with encoded queries."""
     own: list[Any] = [work.index.described(part).get("encoder") for part in sorted(parts_of(retriever.needs))]
     name = next((one["name"] for one in own if isinstance(one, dict) and one.get("name")), "")
     if "query vectors" in retriever.needs:
@@ -183,7 +182,6 @@ def _encoder(retriever: Any, work: Pipeline) -> str:
 
 
 def _first_tag(work: Pipeline) -> str:
-    """The tag of the first stage's run; "" for a given run without one."""
     if work.retrieved_by:
         return f"{work.retrieved_by}.none"
     words = first_line(work.request.run).split() if isinstance(work.request.run, str | Path) else []

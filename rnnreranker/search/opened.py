@@ -39,14 +39,11 @@ class Index(opening.IndexOnDisk):
         device: str | None = None,
         **others: Any,
     ) -> Run:
-        """Retrieve and rerank, as `python -m rnnreranker.search`.
+        """Retrieve and rerank, as `python -m rnnreranker.search`; a run with the scores of the command's file.
 
         Args:
             topics: a name, a file, {qid: text}, or the text of one query, which gets the id `query`.
             retrieve, rerank, hits, device, others: as of `SearchRequest`.
-
-        Returns:
-            A run of at most `hits` documents a query, with the scores of the command's file.
 
         Raises:
             InputError: all visible faults at once.
@@ -80,7 +77,7 @@ def open_index(name: str | Path, bm25: str | None = None) -> Index:
         bm25: a Lucene index in another folder.
 
     Raises:
-        InputError: unknown name (with the nearest names), or no index in the folder.
+        InputError: unknown name, or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded.
     """
     opened = opening.open_index(name, bm25)
@@ -112,10 +109,10 @@ def build_index(
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
         device, compute_dtype: of the encoder, as of `devices_of`.
-        threads: None = one per core; the index does not depend on it, nor on backend and cluster.
+        threads: None = one per core; the index does not depend on it.
         overwrite: build existing parts again, and replace an index of other documents.
         fields, from_index, backend, cluster: as of `IndexRequest`.
-        settings: of parts that are flags of `index`: dtype, impact_encoder, token_encoder.
+        settings: of parts: dtype, impact_encoder, token_encoder.
 
     Raises:
         InputError: no documents, a repeated docid, unknown arguments, an index of other documents in the folder.

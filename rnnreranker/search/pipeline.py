@@ -82,12 +82,10 @@ class Pipeline:
 
     @property
     def steps(self) -> list[str]:
-        """The names of the expander and the rerankers."""
         own = [] if self.expander is None else [self.expander.name]
         return own + [one.name for one in self.rerankers]
 
     def retrieved(self) -> Run:
-        """The run of the retriever, or of several fused."""
         remove = self.request.remove_query
         runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
         if remove:

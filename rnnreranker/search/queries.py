@@ -30,7 +30,7 @@ class QueryEncoding:
 
     Attributes:
         encoder: a name, a folder or a hub id, None = the index's; settings: those given for it.
-        encoded: a .npy file of query vectors, see `load_encoded_queries`, or `QueryVectors`, or their matrix.
+        encoded: a .npy file of query vectors, or `QueryVectors`, or their matrix.
         topics: the source of the texts, for messages.
         devices: of the encoder; None = the processor.
     """
@@ -133,7 +133,6 @@ def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
 
 
 def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
-    """The loaded encoder of the queries of an index; errors as `query_vectors`."""
     from rnnreranker.encode.dense import Encoder
 
     own, name, settings = _encoder(how, index)
@@ -141,12 +140,11 @@ def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
 
 
 def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
-    """The encoder at the start of a training, and its settings in the index; InputError: an unknown encoder."""
+    """The encoder at the start of a training, and its settings; InputError: unknown."""
     return _encoder(QueryEncoding(encoder), index)[1:]
 
 
 def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
-    """The given query vectors, in the order of the topics if there are any."""
     from rnnreranker.parts.vectors import QueryVectors
 
     if isinstance(encoded, str | Path):

@@ -60,7 +60,7 @@ class SearchRequest(ComputesOnDevices, Request):
         retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
         fuse: of several retrievers; None = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
         remove_query: drops the document whose docid is the query's id from the first run, as Pyserini's
-            `--remove-query`; `hits` others stay. Feedback still reads it.
+            `--remove-query`.
         hits: documents a query in the result. A reranker with a larger `context` reads more candidates.
         encoder: of queries, `name:key=value,…`; None = the index's.
         missing: "error" or "skip" for candidates without a vector or text.
@@ -183,7 +183,7 @@ def _retrievers(retrieve: Form | Sequence[Form]) -> list[Chosen]:
 
 @dataclass(frozen=True)
 class OutputRequest(Request):
-    """The outputs of the command: a run, printed results or measures, and the page of a query to `explain`."""
+    """The outputs of the command."""
 
     output: str | None = setting(None, "run file to write (.gz compresses; -: stdout)", metavar="RUN")
     output_format: str = setting("trec", "format of the run", one_of=lambda: [*FORMATS], metavar="NAME")
@@ -208,8 +208,6 @@ def passages(form: Form, of: str = "aggregate") -> PassageParams:
 
 @dataclass(frozen=True)
 class RnnFlags(Request):
-    """Flags of rNN beside its settings."""
-
     preset: str | None = setting(None, "of rnn: tas-b, cocondenser, vectors, mixture, … or a YAML file")
     source: str | None = setting(
         None, "of rnn: where similarities come from", one_of=lambda: [*SOURCES["from"]], flag="from", metavar="WHAT"

@@ -80,7 +80,7 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
 
 
 def first_stage_of(given: str | Path | Run) -> Run:
-    """The run of a file, or a run unchanged; says so if the tag of a file names a reranker."""
+    """The run of a file, or a run unchanged; says so if the file's tag names a reranker."""
     if isinstance(given, Run):
         return given
     run, columns = Run.read(given), first_line(given).split()

@@ -48,7 +48,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
     text = "Serve one index on this machine: a page to ask and rerank live, and a JSON API."
     parser = command.parser("serve", text, EPILOG)
     command.add_request_flags(parser, ServeRequest, "index")

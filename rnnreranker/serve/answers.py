@@ -69,7 +69,6 @@ def _explained(collection: ServedIndex, answered: Answered, size: str | None) ->
 
 
 def copied(request: ServeRequest, answered: Answered) -> dict[str, str]:
-    """The search as `shell`, `python` and `yaml`."""
     question = answered.question
     return {
         "shell": command_line(request, question),
@@ -155,7 +154,6 @@ def _joined(question: SearchQuestion) -> str:
 
 
 def _rerank(question: SearchQuestion) -> list[str]:
-    """The rerankers in their written form; may be empty."""
     written = [_written(one) for one in as_list(question.rerank)]
     return [one for one in written if one != NO_RERANKING]
 
@@ -165,7 +163,6 @@ def _written(form: Any) -> str:
 
 
 def _mapping(form: Any) -> dict[str, Any]:
-    """A method as YAML, its numbers as numbers."""
     one = Written.read(form)
     settings = {key: _plain(value) for key, value in one.params.items()}
     return {one.name: settings | ({"preset": one.preset} if one.preset else {})}

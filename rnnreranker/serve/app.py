@@ -141,8 +141,6 @@ def _template(folder: str, name: str) -> str:
 
 
 def _say_errors(app: FastAPI) -> None:
-    """Answer every error with one sentence in `error`."""
-
     async def answer(request: Request, error: Exception) -> JSONResponse:
         status, text = _said(request, error)
         names = ["error", *(("message", "detail") if request.url.path in AS_OTHERS else ())]
@@ -153,7 +151,6 @@ def _say_errors(app: FastAPI) -> None:
 
 
 def _said(request: Request, error: Exception) -> tuple[int, str]:
-    """The status and the sentence of an error."""
     if isinstance(error, RequestValidationError):
         faults = [_fault(one) for one in error.errors()[:3]]
         more = len(error.errors()) - len(faults)

@@ -173,7 +173,6 @@ class ServedIndex:
         ]
 
     def text(self, topic: str) -> str:
-        """The text of a topic; InputError: unknown topic."""
         if topic not in self.topics:
             raise InputError(f"topic {topic[:80]}: not offered here, {nearest(topic[:80], self.topics)}")
         return self.topics[topic]
@@ -184,7 +183,6 @@ class ServedIndex:
             return self.texts.get(docid)
 
     def lines(self, docids: Sequence[str]) -> dict[str, str]:
-        """The first line of each text of the index."""
         texts = {docid: self.document(docid) for docid in docids}
         return {docid: first_line(docid, text)[:SHOWN_TEXT] for docid, text in texts.items() if text is not None}
 

@@ -47,8 +47,6 @@ def one_line(text: str) -> str:
 
 
 class Refusal(Exception):
-    """A request that ends with a status and a sentence."""
-
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
         self.status, self.said = status, said
@@ -63,7 +61,6 @@ class Guard:
         self._reading = self._at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """An ASGI application."""
         if scope["type"] != "http":
             return
 

@@ -67,7 +67,6 @@ class SearchQuestion:
         return tuple(map(repr, (self.query, self.retrieve, self.fuse, self.prf, self.hits)))
 
     def check(self, limits: Limits) -> None:
-        """Raises InputError beyond the limits."""
         if len(self.query) > limits.max_characters:
             raise InputError(f"query has {len(self.query)} characters; expected {limits.max_characters} at most")
         if not 1 <= self.hits <= limits.max_candidates:
@@ -111,7 +110,6 @@ def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, expla
 
 
 def _refuse_model(one: Chosen) -> None:
-    """Refuse a reranker with a model of its own: only the index's model is in memory."""
     if one.method.model_setting:
         raise InputError(
             f"rerank={one.name}: loads a model of its own, which this server does not; use python -m rnnreranker.search"

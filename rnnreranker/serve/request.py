@@ -64,12 +64,10 @@ class ServeRequest(Request):
 
     @property
     def local(self) -> bool:
-        """Whether only this machine can reach it."""
         return is_local(self.host)
 
     @property
     def judged(self) -> tuple[str | None, str | None]:
-        """The topics and the judgements of the page."""
         own = self.index if self.index in BUILT_IN and self.topics is None and self.qrels is None else None
         topics, qrels = self.topics or own, self.qrels or own
         return (None if topics == "none" else topics), (None if qrels == "none" or topics == "none" else qrels)

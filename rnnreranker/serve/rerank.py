@@ -105,7 +105,6 @@ def rerank_documents(collection: ServedIndex, body: DocumentsBody) -> dict[str, 
 
 
 def _of_run(collection: ServedIndex, body: RerankBody) -> tuple[np.ndarray, np.ndarray]:
-    """The order and the scores of a run of docids."""
     docids, scores, query = body.docids or [], body.scores or [], body.query or ""
     if not all(map(math.isfinite, scores)):
         raise InputError("scores: NaN or infinite ones; expected finite numbers")
@@ -170,7 +169,6 @@ def _params(form: Any, count: int, limits: Limits) -> RnnParams:
 
 
 def _fetched(collection: ServedIndex, body: RerankBody) -> np.ndarray:
-    """(N, d) float32: the vectors of docids."""
     docids = body.docids or []
     source = collection.index.vectors
     rows = source.rows(docids)

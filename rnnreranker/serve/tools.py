@@ -35,7 +35,6 @@ def make_tools(collection: ServedIndex) -> MCPServer:
     threads = RequestWorkers(collection.limits.max_seconds, 1)  # a client of its own
 
     async def work(function: Callable[..., T], *args: Any) -> T:
-        """The result of a function in a thread; ToolError: one sentence on its error."""
         try:
             return await threads.do(function, *args)
         except TimeoutError as error:

@@ -36,7 +36,6 @@ class RnnIndex(pyterrier.Artifact):
         self.index: Index = open_index(os.fspath(path))
 
     def retriever(self, retrieve: Any = "auto", rerank: Any = "rnn", hits: int = 1000, **others: Any) -> RnnRetriever:
-        """A transformer that searches the index."""
         return RnnRetriever(self.index, retrieve, rerank, hits, **others)
 
     def reranker(
@@ -75,7 +74,6 @@ class RnnRetriever(pyterrier.Transformer):
         self.asked = {"retrieve": retrieve, "rerank": rerank, "hits": count_of(hits, "hits"), **others}
 
     def transform_inputs(self) -> list[str]:
-        """The needed columns."""
         return [*QUERIES]
 
     def __repr__(self) -> str:
@@ -140,7 +138,6 @@ class RnnIndexReranker(pyterrier.Transformer):
 
 
 def _shown(kind: str, index: Index, asked: dict[str, Any]) -> str:
-    """A transformer in the names of pipelines and experiments."""
     return f"{kind}({', '.join([repr(index.name), *(f'{name}={value!r}' for name, value in asked.items())])})"
 
 

@@ -27,8 +27,8 @@ class RnnTransformer(pyterrier.Transformer):
 
     Args:
         params: rNN parameters, or a mapping; reranks the first `params.context` rows of a query, by score.
-        graph: of `open_neighbours`, in place of vectors; see `RnnParams.without_query`.
-        threads: None = one per core; results do not depend on it.
+        graph: of `open_neighbours`, in place of vectors.
+        threads: None = one per core.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class RnnTransformer(pyterrier.Transformer):
         self.threads = threads
 
     def transform_inputs(self) -> list[str]:
-        """The needed columns: qid, docno; query_vec (d,) and doc_vec (d,) without a graph; score if `params` use it."""
+        """The needed columns; a score only if `params` use it."""
         columns = COLUMNS if self.params.uses_run else COLUMNS[:2]
         return [*columns, *(VECTORS if self.graph is None else ())]
 

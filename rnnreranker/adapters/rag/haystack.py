@@ -45,14 +45,12 @@ class HaystackRnnReranker:
         self.params = None if params is None else params_of(params)
 
     def to_dict(self) -> dict[str, Any]:
-        """The component as Haystack's YAML."""
         params = None if self.params is None else dataclasses.asdict(self.params)
         written: dict[str, Any] = default_to_dict(self, metric=self.metric, top_k=self.top_k, params=params)
         return written
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HaystackRnnReranker:
-        """The component of `to_dict`."""
         read: HaystackRnnReranker = default_from_dict(cls, data)
         return read
 
@@ -80,5 +78,4 @@ class HaystackRnnReranker:
     async def run_async(
         self, documents: list[Document], query_embedding: list[float], top_k: int | None = None
     ) -> dict[str, list[Document]]:
-        """As `run`, in a thread."""
         return await asyncio.to_thread(self.run, documents, query_embedding, top_k)

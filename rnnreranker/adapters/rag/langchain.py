@@ -38,7 +38,7 @@ class LangChainRnnRetriever(BaseRetriever):
         embeddings: for the query; None = the store's own.
         k: number of documents returned; None = all.
         metric: of the vectors: cosine, dot_product or l2.
-        params: `RnnParams`, or a mapping of some; None = the defaults.
+        params: `RnnParams`, or a mapping of some.
         search_kwargs: of the store, such as a filter.
 
     Raises:
@@ -82,7 +82,6 @@ class LangChainRnnRetriever(BaseRetriever):
         return (await asyncio.to_thread(self._reranked, vector, hits, rows))[:k]
 
     def _asked(self, others: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
-        """The number of documents returned, and the arguments of the store's search."""
         k = checked_count(others.pop("k", self.k), "k")
         search = {**self.search_kwargs, **others}
         if "k" in search:

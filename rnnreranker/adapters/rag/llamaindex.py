@@ -24,12 +24,12 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
     any score, similarities to the query are.
 
     Fields:
-        vectors: of nodes: an index, or its vector store, with `get(node_id)` (SimpleVectorStore), a mapping from node
-            ids, or a function from a list of these to vectors. None = the nodes' own embeddings.
-        embed_model: for queries without an embedding, as on LlamaIndex's asynchronous path. None = refused.
+        vectors: of nodes: an index, or its vector store, with `get(node_id)`, a mapping from node ids, or a function
+            from a list of these to vectors. None = the nodes' own embeddings.
+        embed_model: for queries without an embedding, as on LlamaIndex's asynchronous path.
         top_n: number of nodes returned; None = all.
         metric: of the vectors: cosine, dot_product or l2.
-        params: `RnnParams`, or a mapping of some; None = the defaults.
+        params: `RnnParams`, or a mapping of some.
 
     Raises:
         InputError: an unknown field; in reranking: nodes without vectors, a query without an embedding, another metric,
@@ -96,7 +96,6 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
 
 
 def _vectors(source: Any, nodes: list[NodeWithScore], ids: list[str]) -> Sequence[Any]:
-    """A vector for each node, or None."""
     if source is None:
         return [one.node.embedding for one in nodes]
     source = getattr(source, "vector_store", source)

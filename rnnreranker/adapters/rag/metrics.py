@@ -18,7 +18,6 @@ def checked_count(value: Any, argument: str) -> int | None:
 
 
 def check_fields(component: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises InputError for a field that the component lacks."""
     known = {*known}
     if unknown := [name for name in given if name not in known]:
         raise InputError(f"{component}: unknown field {unknown[0]}; {nearest(unknown[0], known)}")

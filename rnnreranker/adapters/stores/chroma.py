@@ -67,7 +67,6 @@ def rerank_chroma(
 
 
 def _space(metric: Any) -> Any:
-    """The space of a collection; other values unchanged."""
     if not hasattr(metric, "configuration_json"):
         return metric
     kinds = [metric.configuration_json.get(kind) for kind in ("hnsw", "spann")]

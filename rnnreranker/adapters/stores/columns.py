@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def column_of(store: str, table: pyarrow.Table, name: str, advice: str) -> pyarrow.ChunkedArray:
-    """A column of the table; InputError: no such column."""
     if name not in table.column_names:
         raise InputError(f"{store}: no column {name} among {', '.join(table.column_names)}; {advice}")
     return table.column(name)

@@ -31,7 +31,7 @@ def rerank_returned(
 ) -> RerankedHits:
     """The order of the hits by s*, best first: (n,) int64 positions in `ids`, and their s*, (n,) float32.
 
-    Keeps the better one of two hits with the same id; no hits give none.
+    Keeps the better one of two hits with the same id.
 
     Args:
         store: its name in errors.
@@ -115,7 +115,6 @@ def _query(store: str, query_vector: Any, dimension: int) -> np.ndarray:
 
 
 def _finite(store: str, ids: Sequence[Hashable], values: Sequence[float | None] | np.ndarray) -> np.ndarray:
-    """(N,) float64: the scores of the hits."""
     if len(values) != len(ids):
         raise InputError(f"{store}: {len(values)} scores of {len(ids)} hits; expected one for each")
     try:

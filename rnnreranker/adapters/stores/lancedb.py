@@ -35,8 +35,7 @@ class LanceDBRnnReranker(Reranker):
     searches need `query`. The first stage of a hybrid search is LanceDB's reciprocal rank fusion.
 
     Args:
-        metric: of the search (`.metric(...)`): l2, LanceDB's default, cosine or dot; or the table, for its index's
-            metric.
+        metric: of the search (`.metric(...)`): l2, cosine or dot; or the table, for its index's metric.
         query: the query's vector, (d,), or a function from its text to it; None = unknown. It also verifies the metric.
         vector: the selected column of the vectors; None = the only one.
         params: as `rerank_hits`.
@@ -63,17 +62,14 @@ class LanceDBRnnReranker(Reranker):
         return "LanceDBRnnReranker"
 
     def rerank_vector(self, query: str, vector_results: pyarrow.Table) -> pyarrow.Table:
-        """Of a vector search."""
         distances = column_of("LanceDB", vector_results, "_distance", "do not leave it out")
         return self._reranked(vector_results, distances, self.metric, self._query_vector(query))
 
     def rerank_fts(self, query: str, fts_results: pyarrow.Table) -> pyarrow.Table:
-        """Of a full-text search, whose scores are the first stage."""
         scores = column_of("LanceDB", fts_results, "_score", "do not leave it out")
         return self._reranked(fts_results, scores, self.metric.of_fusion(), self._known(query))
 
     def rerank_hybrid(self, query: str, vector_results: pyarrow.Table, fts_results: pyarrow.Table) -> pyarrow.Table:
-        """Of both, fused by reciprocal ranks."""
         asked = self._known(query)
         fused = RRFReranker(return_score="all").rerank_hybrid(query, vector_results, fts_results)
         scores = fused["_relevance_score"]

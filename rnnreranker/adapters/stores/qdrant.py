@@ -65,7 +65,6 @@ def rerank_qdrant(
 
 
 def _points(points: Any) -> list[Any]:
-    """The points in any result of one query."""
     if isinstance(points, tuple) and len(points) == 2 and isinstance(points[0], list):  # of scroll, with its offset
         points = points[0]
     for name in ("points", "groups"):

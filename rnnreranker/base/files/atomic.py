@@ -76,7 +76,6 @@ def _opened(name: Path, path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a JSON document atomically, indented, in UTF-8."""
     with write_atomically(path) as stream:
         stream.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
@@ -177,7 +176,6 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def _is_device(path: Path) -> bool:
-    """Whether a path exists and is no regular file."""
     return path.exists() and not path.is_file()
 
 

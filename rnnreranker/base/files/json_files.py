@@ -75,7 +75,6 @@ def parse_records(text: str, source: str, expected: str = "an object") -> Iterat
 
 
 def _decoded(text: str) -> Any:
-    """The value of a JSON text; errors are ValueErrors."""
     value, end = _value_at(text, _after_blanks(text, 0))
     if (end := _after_blanks(text, end)) < len(text):
         raise json.JSONDecodeError("Extra data", text, end)

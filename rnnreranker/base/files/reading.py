@@ -134,7 +134,6 @@ _ELSEWHERE = re.compile(r"^(/|~|\.\.(/|$)|[A-Za-z]:\\)")
 
 
 def is_elsewhere(text: str) -> bool:
-    """Whether a text is a path outside the working folder."""
     return _ELSEWHERE.match(text) is not None
 
 

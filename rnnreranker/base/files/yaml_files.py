@@ -131,7 +131,6 @@ def _note_lines(
 
 
 def _strange(node: yaml.ScalarNode, line: int) -> list[tuple[str, int]]:
-    """The ambiguities of a scalar, with its line."""
     kind, value = node.tag.rpartition(":")[2], node.value
     if node.style:
         return []

@@ -10,5 +10,4 @@ USED = {
 
 
 def flags_of_parser(parser: Any) -> list[str]:
-    """All flags of a command's parser, in their order."""
     return [flag for action in parser._get_optional_actions() for flag in action.option_strings]

@@ -143,7 +143,6 @@ def _ray(
 
 
 def _knock(address: str) -> None:
-    """Raises OSError or ValueError if no process listens at an address HOST:PORT."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 

@@ -62,13 +62,11 @@ def tell(detail: object) -> None:
 
 
 def summary() -> str:
-    """The phases so far with their seconds."""
     _change(_stack)
     return ", ".join(f"{account} {seconds:.2f} s" for account, seconds in spent.items() if seconds >= SLOW)
 
 
 def start() -> None:
-    """Begin to show phases."""
     global _terminal, _commands
     spent.clear()
     _commands += 1

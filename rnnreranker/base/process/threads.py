@@ -40,7 +40,6 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_faiss_thread(faiss: Any) -> Iterator[None]:
-    """Limit Faiss to one thread."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
@@ -51,7 +50,6 @@ def one_faiss_thread(faiss: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Limit PyTorch to one thread in the block."""
     import torch
 
     before = torch.get_num_threads()

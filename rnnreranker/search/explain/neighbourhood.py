@@ -92,7 +92,6 @@ class Candidate:
 
     @property
     def moved(self) -> int:
-        """Ranks up; negative = down."""
         return self.before - self.after
 
 
@@ -130,7 +129,6 @@ class Neighbourhood:
 
     @cached_property
     def of_element(self) -> dict[int, Candidate]:
-        """Element → candidate."""
         return {candidate.element: candidate for candidate in self.candidates}
 
     def links(self) -> list[Link]:
@@ -173,8 +171,8 @@ def neighbourhood(
         query: (d,) float32.
         candidates: (N, d) float32, N >= 1, in the order of the first stage; ignores `params.context`.
         docids: N distinct names of the candidates.
-        about: base = N scores of the first stage (None: the inner products; 0 if the scores say nothing); before, after
-            = N ranks from 1 (None: the given order; by s*, ties by docid).
+        about: base = N scores of the first stage (None: the inner products); before, after = N ranks from 1 (None: the
+            given order; by s*, ties by docid).
 
     Raises:
         InputError: other shapes, not one docid, score or rank for each candidate, NaN or infinite values.
@@ -201,11 +199,8 @@ def graph_neighbourhood(
 ) -> Neighbourhood:
     """As `neighbourhood`, from a graph of the collection; its scores are those of `graph_similarity`, in float64.
 
-    Args:
-        docids: N >= 1 distinct docids of the graph, in the order of the first stage.
-        query: N inner products of query and candidates; None = unknown: `base` must be given.
-        of_run: whether these are the scores of the run.
-        about: as in `neighbourhood`.
+    docids: in the graph; query: N inner products of query and candidates, None = unknown, then `base` is needed;
+    of_run: whether these are the scores of the run.
 
     Raises:
         InputError: docids that the graph lacks, as `neighbourhood`, neither query nor base, parameters that need more.
@@ -289,7 +284,6 @@ def _of_steps(
     after: Sequence[int] | None = None,
     known: Known | None = None,
 ) -> Neighbourhood:
-    """The context of N candidates from its steps; other arguments as of `neighbourhood`."""
     made = reference.parts(done, params, base)
     parts, values = _parts(made, params)
     products = None if known is not None and known.query == "dealt" else done.raw[0, 1:].tolist()

@@ -58,7 +58,6 @@ def explain(
 
 
 def write_explanation(path: Path, neighbourhood: Neighbourhood, **shown: Any) -> None:
-    """Write the page of one query; shown: as of `explanation`."""
     write_page(path, explanation(neighbourhood, **shown))
 
 
@@ -184,13 +183,11 @@ def spread(angles: np.ndarray, radii: np.ndarray, gaps: np.ndarray) -> np.ndarra
 
 
 def title(neighbourhood: Neighbourhood, part: ScorePart) -> str:
-    """A part of the scores in words."""
     probe = neighbourhood.of_element[part.probe].docid if part.probe else "the query"
     return TITLES.get(part.kind) or f"J with {probe}"
 
 
 def membership(neighbourhood: Neighbourhood, candidate: Candidate) -> str:
-    """A sentence on the sets that contain a candidate."""
     reasons, element = [], candidate.element
     for probe in neighbourhood.probes:
         whose = f"the set of {neighbourhood.of_element[probe].docid}" if probe else "the query's set"

@@ -27,8 +27,6 @@ Queries stand in the order of the first run, equal scores by ascending docid.
 
 @dataclass(frozen=True)
 class FuseRequest(Request):
-    """The arguments of `fuse_runs`, and the output."""
-
     runs: Sequence[str]
     output: str = setting(MISSING, "run file to write (.gz compresses)", metavar="RUN")
     method: str | None = setting(None, f"{METHODS_HELP} (default: {USUAL})", metavar="NAME")
@@ -54,7 +52,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
     parser = command.parser("fuse", "Fuse runs of the same queries into one; make documents of passages.", EPILOG)
     command.add_words(parser, "runs", "RUN", "TREC or MS MARCO files, plain or .gz")
     flags = ("output", "method", "hits", "aggregate", "output_format", "tag")
