@@ -36,11 +36,9 @@ class RnnSearcher:
         vectors: document vectors, or a path for `open_vectors`; None = the searcher's own. A graph of `open_neighbours`
             needs neither vectors nor an encoder.
         params: rNN parameters, or a mapping of some; the searcher returns at least `params.context` candidates.
-        encoder: of queries: an object with `encode`, or the name or folder of an encoder; None = the searcher's own
-            `query_encoder`; without one, queries must be vectors.
+        encoder: of queries: an object with `encode`, or the name or folder of an encoder; None = the searcher's own.
         queries: with a graph, "run" if the searcher's scores are inner products of the graph's vectors; else "none".
         threads: of reranking; None = one per core.
-        missing: as in `RnnReranker`.
 
     Raises:
         InputError: no vectors or no encoder, neither given nor the searcher's; an encoder with a graph.
@@ -48,7 +46,6 @@ class RnnSearcher:
     Example::
 
         searcher = RnnSearcher(LuceneSearcher("bm25-index"), "my-index", encoder="minilm")
-        hits = searcher.search("what is a reciprocal neighbour", k=10)
     """
 
     def __init__(
@@ -162,7 +159,6 @@ class RnnSearcher:
 
 
 def _own_vectors(searcher: Any) -> VectorSource:
-    """The vectors of a FaissSearcher in memory, or of a Lucene dense searcher's folder."""
     dense = _dense(searcher)
     index, docids = getattr(dense, "index", None), getattr(dense, "docids", None)
     if index is not None and docids is not None and hasattr(index, "reconstruct_batch"):
@@ -178,7 +174,6 @@ def _own_vectors(searcher: Any) -> VectorSource:
 
 
 def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
-    """A function from texts to vectors; None if queries must be vectors."""
     if isinstance(given, (str, os.PathLike)):
         from rnnreranker.encode.dense import Encoder
 
@@ -229,7 +224,6 @@ def _as_vector(query: Any) -> np.ndarray | None:
 
 
 def _best(hits: Sequence[Any]) -> dict[str, Any]:
-    """Hits by docid; of a repeated docid the first."""
     hit_of: dict[str, Any] = {}
     for hit in hits:
         hit_of.setdefault(str(hit.docid), hit)

@@ -104,7 +104,6 @@ def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) ->
 
 
 def _best(candidates: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Candidates by docid; of a repeated docid the first with the highest score."""
     candidate_of: dict[str, dict[str, Any]] = {}
     for candidate in candidates:
         other = candidate_of.setdefault(str(candidate["docid"]), candidate)

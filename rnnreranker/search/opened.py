@@ -105,14 +105,13 @@ def build_index(
     Args:
         documents: a name, a file, pairs (docid, text), triples with a vector, (d,) floats, {docid: text}, or records or
             a data frame with id, text and perhaps title and vector.
-        output: the folder.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
         device, compute_dtype: of the encoder, as of `devices_of`.
         threads: None = one per core; the index does not depend on it.
         overwrite: build existing parts again, and replace an index of other documents.
-        fields, from_index, backend, cluster: as of `IndexRequest`.
-        settings: of parts: dtype, impact_encoder, token_encoder.
+        fields, from_index, backend, cluster: as of `IndexRequest`; settings: of parts: dtype, impact_encoder,
+            token_encoder.
 
     Raises:
         InputError: no documents, a repeated docid, unknown arguments, an index of other documents in the folder.

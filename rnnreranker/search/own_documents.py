@@ -80,7 +80,6 @@ def documents_of(run: Run, params: PassageParams | None) -> Run:
 
 
 def best_passages(run: Run, params: PassageParams) -> dict[str, str]:
-    """Document → the best of its passages, in a run of one query."""
     (qid,) = run.qids
     ranked = run.ranked(qid)
     names, _ = documents_by(params.passages, ranked)

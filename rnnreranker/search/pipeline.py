@@ -209,7 +209,7 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
     usual reranker if its inputs are missing and no graph replaces them.
 
     Raises:
-        InputError: an index without a part to search, a fusion for one with a single part.
+        InputError: nothing to search, a fusion for a single part.
         UnavailableError, MissingDependencyError: no part, or the given encoder, works here.
     """
     methods, lost, used, there = request.methods, dict[str, str](), list[Chosen](), 0

@@ -59,14 +59,10 @@ class SearchRequest(ComputesOnDevices, Request):
         encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
         retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
         fuse: of several retrievers; None = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
-        remove_query: drops the document whose docid is the query's id from the first run, as Pyserini's
-            `--remove-query`.
         hits: documents a query in the result. A reranker with a larger `context` reads more candidates.
-        encoder: of queries, `name:key=value,…`; None = the index's.
         missing: "error" or "skip" for candidates without a vector or text.
-        documents: texts for rerankers; fields: "title,text" or "text" of them.
         aggregate: passages to documents, `maxp:passages=#,hits=5000`.
-        device, compute_dtype: as of `devices_of`; threads: None = one per core; batch_size: queries at a time.
+        device, compute_dtype: as of `devices_of`; threads: None = one per core.
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)

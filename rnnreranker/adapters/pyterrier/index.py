@@ -41,7 +41,6 @@ class RnnIndex(pyterrier.Artifact):
     def reranker(
         self, rerank: Any = "rnn", *, topics: pandas.DataFrame | None = None, **others: Any
     ) -> RnnIndexReranker:
-        """A transformer that reranks any results by the index."""
         return RnnIndexReranker(self.index, rerank, topics=topics, **others)
 
     def __repr__(self) -> str:
@@ -142,7 +141,6 @@ def _shown(kind: str, index: Index, asked: dict[str, Any]) -> str:
 
 
 def described(path: str, listing: Sequence[str]) -> dict[str, str] | None:
-    """PyTerrier's description of a folder of this package; None for others."""
     return dict(KIND) if DESCRIPTION in listing else None
 
 

@@ -59,8 +59,7 @@ class RnnTransformer(pyterrier.Transformer):
 
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
-            InputError: without scores more candidates than the context; a missing qid, docno or score; a docno that is
-            repeated or not in the graph; vectors of different lengths or not finite.
+            InputError: as `with_scores`, `run_of` and `vectors_of`; a docno that is not in the graph.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
         frame = with_scores(inp, self.params.context)

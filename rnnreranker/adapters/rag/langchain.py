@@ -39,11 +39,10 @@ class LangChainRnnRetriever(BaseRetriever):
         k: number of documents returned; None = all.
         metric: of the vectors: cosine, dot_product or l2.
         params: `RnnParams`, or a mapping of some.
-        search_kwargs: of the store, such as a filter.
 
     Raises:
-        InputError: an unknown field, no store; in a search: an argument that the store does not take, no vectors, no
-            embeddings, another metric, as `rerank_returned`.
+        InputError: an unknown field, no store; in a search: an argument that the store does not take, no vectors or
+            embeddings, as `rerank_returned`.
     """
 
     store: Any

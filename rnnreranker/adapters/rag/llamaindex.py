@@ -32,8 +32,7 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
         params: `RnnParams`, or a mapping of some.
 
     Raises:
-        InputError: an unknown field; in reranking: nodes without vectors, a query without an embedding, another metric,
-            as `rerank_returned`.
+        InputError: an unknown field; in reranking: a query without an embedding, as `rerank_returned`.
     """
 
     vectors: Any = None

@@ -40,11 +40,9 @@ def rerank_duckdb(
         rows: of one query, `connection.sql(...)`, or the result of its `arrow`, `df`, `pl` or `fetchnumpy`.
         function: of DuckDB, that made the column `score`; `list_` forms and `dot_product` count as the others.
         id, vector, score: the names of these columns.
-        params: as `rerank_hits`.
 
     Raises:
-        InputError: another function, rows without column names, as those of `fetchall`, a missing column, as
-            `rerank_returned`.
+        InputError: another function, rows without column names, a missing column, as `rerank_returned`.
     """
     import pyarrow
 

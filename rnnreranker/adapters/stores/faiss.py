@@ -34,7 +34,6 @@ def rerank_faiss(
         query_vectors: (Q, d).
         index: with inner products or L2 as its metric; IDMaps give their own ids.
         hits: of a query; None = `params.context`.
-        params: as `rerank_hits`.
 
     Raises:
         InputError: another metric, `hits` below 1, an index without vectors, as `rerank_returned`.
@@ -80,7 +79,6 @@ def _reranked(
     metric: StoreMetric,
     params: RnnParams,
 ) -> RerankedHits:
-    """The hits of one query; skips rows below 0, which fill up short results."""
     real = rows >= 0
     ids = rows[real] if names is None else names[rows[real]]
     order, scores = rerank_returned("Faiss", ids.tolist(), vectors[real], values[real], metric, query, params)

@@ -34,19 +34,18 @@ def rerank_returned(
     Keeps the better one of two hits with the same id.
 
     Args:
-        store: its name in errors.
+        store: its name in errors; advice: how to get hits with vectors.
         ids: (N,) of the hits, in any order.
         vectors: (N, d), or N sequences of d numbers of any real type.
         values: (N,) the store's scores; None = computed similarities.
         metric: of the vectors, and of the values.
         query_vector: (d,); None = unknown.
         params: as `rerank_hits`.
-        advice: how to get hits with vectors.
         best_first: without values, the hits are in the store's order, which is checked against the metric.
 
     Raises:
-        InputError: hits without a vector or value, vectors of other lengths or types, NaN or infinity, neither query
-            vector nor values, values that do not fit metric, query and vectors.
+        InputError: missing or infinite vectors or values, other lengths or types, neither query vector nor values,
+            values that do not fit metric, query and vectors.
     """
     if not len(ids):
         return NONE

@@ -42,7 +42,7 @@ class LanceDBRnnReranker(Reranker):
         return_score: "relevance", or "all" to keep LanceDB's own scores too.
 
     Raises:
-        InputError: another metric; in a search several columns of vectors without a name, or as `rerank_returned`.
+        InputError: another metric; several columns of vectors without a name, as `rerank_returned`.
     """
 
     def __init__(
@@ -111,7 +111,6 @@ class LanceDBRnnReranker(Reranker):
 
 
 def _of_index(table: Any, vector: str | None) -> str:
-    """The metric of the index of the vectors; without an index LanceDB's default."""
     named = [index for index in table.list_indices() if vector in (None, *index.columns)]
     stats = [table.index_stats(index.name) for index in named]
     metrics = {one.distance_type for one in stats if one is not None and one.distance_type}

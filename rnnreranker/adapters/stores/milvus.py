@@ -30,10 +30,9 @@ def rerank_milvus(
         vector: the field of the vectors.
         metric: of the field's index: COSINE, IP or L2, or the result of `client.describe_index(...)`.
         fused: distances are scores of a fusion (`hybrid_search`), higher is better.
-        params: as `rerank_hits`.
 
     Raises:
-        InputError: another metric, the result of several queries, hits without that field, as `rerank_returned`.
+        InputError: another metric, several queries, hits without that field, as `rerank_returned`.
     """
     own = metric_of(
         METRICS, metric["metric_type"] if isinstance(metric, Mapping) and "metric_type" in metric else metric
@@ -64,7 +63,6 @@ def rerank_milvus(
 
 
 def _id(hit: Any) -> Any:
-    """The primary key of a hit: its first entry, whatever its name."""
     return (
         hit.id if hasattr(hit, "id") else next(value for key, value in hit.items() if key not in ("distance", "entity"))
     )

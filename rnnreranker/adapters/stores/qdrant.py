@@ -35,10 +35,9 @@ def rerank_qdrant(
         metric: of the collection: Cosine, Dot or Euclid, Qdrant's `Distance`, or the result of `get_collection`.
         using: the name of the vector, if points have several.
         fused: the scores are those of a fusion (`FusionQuery`), higher is better.
-        params: as `rerank_hits`.
 
     Raises:
-        InputError: another metric, points without that vector, the points of several queries, as `rerank_returned`.
+        InputError: another metric, points without that vector or of several queries, as `rerank_returned`.
     """
     from qdrant_client.models import ScoredPoint
 
@@ -82,7 +81,6 @@ def _points(points: Any) -> list[Any]:
 
 
 def _distance(metric: Any, using: str | None) -> Any:
-    """The distance of a collection's description; other values unchanged."""
     vectors = getattr(getattr(getattr(metric, "config", None), "params", None), "vectors", metric)
     if isinstance(vectors, dict):
         name = next(iter(vectors)) if using is None and len(vectors) == 1 else using

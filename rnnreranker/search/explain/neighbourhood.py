@@ -267,7 +267,6 @@ def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tu
 
 
 def _check(count: int, **given: Any) -> None:
-    """Raise InputError unless there are as many values as candidates and scores are finite."""
     for name, values in given.items():
         if values is not None and len(values) != count:
             raise InputError(f"{name} has {len(values)} entries for {count} candidates: expected as many")
@@ -328,7 +327,6 @@ def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[ScorePart, .
 
 
 def _ranks(scores: np.ndarray, docids: list[str]) -> list[int]:
-    """The rank of each of N candidates, from 1, by descending score, ties by docid."""
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[order_by_score(scores, np.array(docids, dtype=object))] = np.arange(1, len(scores) + 1)
     return ranks.tolist()
