@@ -27,7 +27,7 @@ CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a conditi
 
 @dataclass(frozen=True)
 class RegressRequest(Request):
-    """What the command is asked for; names: specs, query sets, papers or YAML files."""
+    """The request of the command; names: specs, query sets, papers or YAML files."""
 
     names: Sequence[str] = ()
     list: bool = setting(False, "print specs, their query sets, and which tables of papers these are of")
@@ -58,7 +58,7 @@ class RegressRequest(Request):
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; the exit code."""
+    """Run the command with its arguments; returns the exit code."""
     args = command.request(make_parser().parse_args(argv), RegressRequest)
     from rnnreranker.regress.papers import listing
     from rnnreranker.regress.specs.checks import find_spec
@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _check(args: RegressRequest, folder: Path) -> bool:
-    """Refuse what does not go together, before any work; whether the names are papers."""
+    """Refuse arguments that do not go together; returns whether the names are papers."""
     from rnnreranker.regress.papers.paper import paper_names
     from rnnreranker.regress.specs.checks import query_set_names
     from rnnreranker.regress.specs.spec import spec_names
@@ -119,7 +119,7 @@ def _check(args: RegressRequest, folder: Path) -> bool:
 
 
 def _published(folder: Path, args: RegressRequest) -> int:
-    """Measure published run files; 1 when one of them cannot be measured, 2 when there is none of these names."""
+    """Measure published run files; 1 if one cannot be measured, 2 if none has these names."""
     from rnnreranker.base.tables import print_table
     from rnnreranker.regress.pages.published import run_files
     from rnnreranker.regress.papers import listing
@@ -163,7 +163,7 @@ def _specs(folder: Path, args: RegressRequest, asked: Sequence[tuple[Spec, Seque
 
 
 def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
-    """Run a plan and print what it measured; 2 when nothing could be run, 1 when a step failed or a value changed."""
+    """Run a plan and print its values; 2 if nothing can be run, 1 if a step failed or a value changed."""
     from rnnreranker.base.record import add_records
     from rnnreranker.regress.plans.runner import run
     from rnnreranker.regress.records import put_on_record

@@ -1,4 +1,4 @@
-"""Records of specs: where they are, which is the last of a run, how a new one compares, and what pages take."""
+"""Records of specs: their files, the last of a run, the comparison with a new one, and figures for pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]  # of a record's outcome
 
 
 def records_file(folder: Path, spec: str, kind: str = "run") -> Path:
-    """Where the runs of a spec are on record, or all studies, tunings, …, in the folder of specs."""
+    """The file with the recorded runs of a spec, or with all studies, tunings, …"""
     several = {of: key for key, of in WORKS.items()} | {"sweep": "sweeps", "rehearsal": "rehearsals"}
     return folder / "results" / f"{several.get(kind, spec)}.json"
 
@@ -27,7 +27,7 @@ def recorded(folder: Path, specs: Iterable[str]) -> list[Record]:
     """All records of specs, oldest first within a spec.
 
     Raises:
-        InputError: a file that does not hold records.
+        InputError: a file without records.
     """
     return [record for spec in specs for record in read_records(records_file(folder, spec))]
 
@@ -35,8 +35,8 @@ def recorded(folder: Path, specs: Iterable[str]) -> list[Record]:
 def put_on_record(folder: Path, records: Sequence[Record]) -> None:
     """Add records to those of their specs, in the folder of specs.
 
-    Of studies values of single queries are left out, and comparisons in other measures than the first, but where arms
-    are numbers of candidates: no page has them.
+    Records of studies leave out values of single queries, and, unless arms are numbers of candidates, comparisons in
+    other measures than the first.
     """
     files: dict[Path, list[Record]] = {}
     for record in records:
@@ -54,7 +54,7 @@ def put_on_record(folder: Path, records: Sequence[Record]) -> None:
 
 
 def is_run(record: Record, query_set: str, name: str = "") -> bool:
-    """Whether a record is of a run on a query set, of this name where one is given."""
+    """Whether a record is of a run on a query set, of this name if given."""
     return record.kind == "run" and record.outcome["query_set"] == query_set and name in ("", record.name)
 
 
@@ -64,9 +64,9 @@ def last_run(records: Sequence[Record], query_set: str, name: str) -> Record | N
 
 
 def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
-    """The state of a run: against what the spec expects, else against what is on record of the same inputs.
+    """The state of a run: against what the spec expects, else against the last record of the same inputs.
 
-    Inputs are the same whatever they are called: two indexes of a spec may be one, of which only one was there before.
+    The names of inputs do not count: two indexes of a spec may be one.
     """
     query_set, values = record.outcome["query_set"], record.outcome["values"]
     wanted: dict[str, Any] = ((spec.expected or {}).get(query_set) or {}).get(record.name) or {}
@@ -87,7 +87,7 @@ def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
 
 
 class Figures:
-    """Where a source finds measured figures; of records of one kind, spec and name the last one made is taken."""
+    """Measured figures for sources: the last record of each kind, spec, name and query set."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._found: dict[tuple[str, str, str, str], Record] = {}
@@ -117,11 +117,11 @@ class Figures:
         return matching[0]
 
     def value(self, spec: str, name: str, measure: str, query_set: str | None = None) -> float:
-        """The mean of a measure that a run had, under the first protocol that it was measured by."""
+        """The mean of a measure of a run under its first protocol."""
         return float(next(iter(self.record("run", spec, name, query_set).outcome["values"].values()))[measure])
 
     def gain(self, spec: str, name: str, measure: str = "nDCG@10", query_set: str | None = None) -> Row | None:
-        """The difference of a run to its base, with interval and p; None where it has not been measured."""
+        """The difference of a run to its base, with interval and p; None if it is not measured."""
         try:
             difference: Row = self.record("run", spec, name, query_set).outcome["differences"][measure]
         except (InputError, KeyError):

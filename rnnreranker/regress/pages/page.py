@@ -1,4 +1,4 @@
-"""The Markdown page of a spec: what it measures, published beside measured values, and the plan to paste."""
+"""The Markdown page of a spec: published beside measured values, and the plan to paste."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Cell] = (
 
 
 def _model(model: Model) -> str:
-    """A model in a line: its kind and settings, what it begins with, what it learns on, what all its steps need."""
+    """A model in a line: kind and settings, start, training data, needs."""
     begun = next(iter(models_in(model.start)), model.start)
     how = f"{use_with_folders(model.train)}{f' from `{begun}`' if begun else ''}"
     fields = f" ({', '.join(model.text)})" if model.text else ""
@@ -67,7 +67,7 @@ def _model(model: Model) -> str:
 
 
 def _needs(needs: dict[str, Any]) -> list[str]:
-    """Amounts on one line, then what must be had first, each on its own."""
+    """Amounts on one line, then agreements and files."""
     numbers = needs_text({key: needs[key] for key in UNITS if key in needs})
     texts = [value for key in ("agreement", "files") for value in str(needs.get(key, "")).split("; ") if value]
     return [text for text in (numbers, *texts) if text]
@@ -105,7 +105,7 @@ def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Itera
 
 
 def _table(spec: Spec, query_set: QuerySet, protocol: str, mine: Sequence[Record]) -> dict[str, Any]:
-    """Values of one protocol on a query set, each run once, as the template shows them."""
+    """Values of one protocol on a query set, for the template."""
     titles = {name: entry.title for entry in spec.conditions for name in entry.run_names if not entry.contexts}
     values = [record.outcome["values"][protocol] for record in mine]  # of measures that the spec had when it was made
     measures = [one for one in spec.measures_of(query_set) if any(one in its for its in values)]
@@ -139,7 +139,7 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, mine: Sequence[Record
 
 
 def _difference(difference: dict[str, Any] | None) -> list[str]:
-    """Difference with its interval, p, topics won, tied and lost."""
+    """Difference with its interval, p, topics won/tied/lost."""
     if difference is None:
         return ["", "", ""]
     interval = f"{difference['difference']:+.4f} [{difference['low']:+.4f}, {difference['high']:+.4f}]"
@@ -163,7 +163,7 @@ def _tested(records: Sequence[Record], protocol: str) -> list[list[str]]:
 
 
 def _made(record: Record) -> str:
-    """When, at which commit and where a run was measured; with which documents and inputs."""
+    """Date, commit and machine of a measured run, its documents and inputs."""
     documents = record.outcome.get("documents")
     about = [f"{documents:,} documents" if documents else "", f"measured on {record.date[:10]}" if record.date else ""]
     about += [f"at commit `{record.commit}`" if record.commit else "", record.machine]

@@ -1,4 +1,4 @@
-"""Pages of prose: docs/source/NAME.md.j2 with every measured figure taken from a record."""
+"""Pages of prose: docs/source/NAME.md.j2 with every measured figure from a record."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 
 
 def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
-    """Write DOCS/NAME.md of every SOURCES/NAME.md.j2, and what SOURCES/page_data makes besides: the files written.
+    """Write DOCS/NAME.md of every SOURCES/NAME.md.j2, and the files of SOURCES/page_data; the files written.
 
-    The same sources and records give the same bytes. `page_data` is a package beside the sources, not a part of this
-    one: `names(figures)` are the functions and tables that sources use besides those of this module, and
-    `write_more(sources, docs, figures, names)` writes pages and pictures of its own.
+    The same sources and records give the same bytes. `page_data` is a package beside the sources: `names(figures)` are
+    functions and tables for sources, `write_more(sources, docs, figures, names)` writes further pages and pictures.
 
     Raises:
-        InputError: a file that holds no records, a source that asks for a record that is not there or says what the
-            records contradict.
+        InputError: a file without records, a source that asks for a missing record or contradicts the records.
     """
     if not sources.is_dir():
         return []
@@ -43,16 +41,16 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
 
 
 def made_of(source: Path) -> str:
-    """What the first line of a page says of its source, a file below docs/source."""
+    """The first line of a page, from its source, a file below docs/source."""
     below = source.parts[source.parts.index("source") :]
     return f"Written by `python -m rnnreranker.regress --docs` from docs/{'/'.join(below)}. Do not edit."
 
 
 def fill(sources: Path, name: str, names: Mapping[str, Any]) -> str:
-    """A source filled in.
+    """A source with its values.
 
     Raises:
-        InputError: it asks for what is not there, or says what the records contradict.
+        InputError: it asks for a missing value, or contradicts the records.
     """
     import jinja2
 
@@ -63,7 +61,7 @@ def fill(sources: Path, name: str, names: Mapping[str, Any]) -> str:
 
 
 def _page_data(sources: Path) -> Any:
-    """The package `page_data` beside the sources; None where there is none."""
+    """The package `page_data` beside the sources, or None."""
     if not (sources / "page_data").is_dir():
         return None
     if str(sources) not in sys.path:
@@ -72,7 +70,7 @@ def _page_data(sources: Path) -> Any:
 
 
 def _names(figures: Figures) -> dict[str, Any]:
-    """What every source can use."""
+    """The functions for every source."""
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
     return {function.__name__: function for function in [*own, pick, each, less, apart, claim]}
 
@@ -83,7 +81,7 @@ def fixed(value: float, digits: int = 4) -> str:
 
 
 def signed(value: float, digits: int = 4) -> str:
-    """A difference, with its sign."""
+    """A difference with its sign."""
     return f"{value:+.{digits}f}"
 
 
@@ -98,7 +96,7 @@ def short(value: float, digits: int = 3, sign: bool = False) -> str:
 
 
 def interval(row: Row, digits: int = 4, prefix: str = "") -> str:
-    """A difference with its 95% interval; `prefix` of its keys where a row has several.
+    """A difference with its 95% interval; `prefix` of its keys if a row has several.
 
     >>> interval({"difference": 0.05, "low": -0.01, "high": 0.11}, 2)
     '+0.05 [-0.01, +0.11]'
@@ -114,10 +112,10 @@ def words(count: int) -> str:
 
 
 def pick(rows: Sequence[Row], **where: Any) -> Row:
-    """The one row that has these values.
+    """The one row with these values.
 
     Raises:
-        InputError: none or several have.
+        InputError: none or several.
     """
     matching = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
     if len(matching) != 1:
@@ -126,7 +124,7 @@ def pick(rows: Sequence[Row], **where: Any) -> Row:
 
 
 def each(records: Sequence[Record], **where: Any) -> list[Row]:
-    """Of every record the row that has these values."""
+    """The row with these values of every record."""
     return [pick(record.outcome["rows"], **where) for record in records]
 
 
@@ -136,15 +134,15 @@ def less(first: Sequence[Row], second: Sequence[Row], key: str = "value") -> lis
 
 
 def apart(row: Row) -> bool:
-    """Whether the interval of a difference leaves 0 out."""
+    """Whether the interval of a difference excludes 0."""
     return bool(row["low"] > 0 or row["high"] < 0)
 
 
 def claim(holds: Any, sentence: str) -> str:
-    """Nothing; a sentence of a source that the records contradict must be written again.
+    """ "" for a sentence that the records support.
 
     Raises:
-        InputError: it does not hold.
+        InputError: it does not hold, so the sentence must be written again.
     """
     if not holds:
         raise InputError(f"the records contradict {sentence!r}; write the sentence again")

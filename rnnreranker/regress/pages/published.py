@@ -1,4 +1,4 @@
-"""Published run files in place of retrieval: which file belongs to which condition, and what it scores."""
+"""Published run files in place of retrieval: the file of each condition, and its scores."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class RunFile:
 
 
 def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunFile]:
-    """The run files under a folder that belong to a condition: by `runs` of the query set (folder or file name) and of
-    the condition (file name, for the system; earlier patterns first), without regard to letter case.
+    """The run files under a folder that belong to a condition, without regard to letter case.
+
+    `runs` of the query set fits folder or file names, `runs` of the condition file names, earlier patterns first.
 
     Raises:
         InputError: no such folder, or one without run files.
@@ -68,12 +69,12 @@ def _fits(path: Path, pattern: str) -> bool:
 def measure_published(
     files: Sequence[RunFile], folder: Path, queries: Queries | None = None
 ) -> tuple[list[Record], list[str]]:
-    """What published runs score, those of a query set against each other, and the errors of those that have none.
+    """The records of published runs, with tests against each other, and the errors of the others.
 
     Args:
         files: of `find_runs`.
         folder: the files are named relative to it.
-        queries: for which runs the values of every query are kept, in which protocols and measures.
+        queries: runs and measures whose values per query are kept.
     """
     from rnnreranker.base.record import made_here
 
@@ -98,7 +99,7 @@ def measure_published(
 
 
 def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> dict[tuple[str, str], Path]:
-    """Query set and condition → the published run that stands for it; of the conditions that are published runs.
+    """Query set and condition → its published run, for the conditions that are published runs.
 
     Raises:
         InputError: as `find_runs`.
@@ -111,12 +112,12 @@ def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]])
 def run_files(
     asked: Sequence[tuple[Spec, QuerySet]], folder: Path, only: Sequence[str], queries: Queries
 ) -> tuple[list[Record], list[str]]:
-    """What published run files score, in place of retrieval, and the errors of those that could not be measured.
+    """The records of published run files, and the errors of those that cannot be measured.
 
     only: ids of conditions; none = all. queries: see `measure_published`.
 
     Raises:
-        InputError: no such condition, no such folder.
+        InputError: an unknown condition, no such folder.
     """
     known = [condition.id for spec, _ in asked for condition in spec.conditions]
     for name in only:

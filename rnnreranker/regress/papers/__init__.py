@@ -1,1 +1,1 @@
-"""Published results: the papers' tables cell by cell, what is known here of each, and the pages that show it."""
+"""Published results: the papers' tables cell by cell, our values of each, and their pages."""

@@ -1,4 +1,4 @@
-"""What `python -m rnnreranker.regress` prints of specs and papers: how far each is, their cells, their plans."""
+"""The lists that `python -m rnnreranker.regress` prints: specs, papers, their cells and plans."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from rnnreranker.regress.specs.spec import Spec, planned, spec_names
 def query_sets_of(
     folder: Path, names: Sequence[str]
 ) -> tuple[list[tuple[Spec, QuerySet]], dict[tuple[str, str], set[tuple[str, str]]]]:
-    """The query sets that specs, query sets and papers name (all without names), with their specs; and which values
-    tables print query by query: query set and condition → protocols and measures.
+    """The query sets, with their specs, of the named specs, query sets and papers (none = all).
+
+    Also the values that tables print query by query: query set and condition → protocols and measures.
 
     Raises:
-        InputError: a name of none of them.
+        InputError: an unknown name.
     """
     papers = paper_names(folder)
     cells = [cell for name in papers for cell in cells_of(read_paper(name, folder)) if not cell["latency"]]
@@ -46,7 +47,7 @@ def query_sets_of(
 
 
 def paper_plans(folder: Path, names: Sequence[str], table: str | None) -> list[Plan]:
-    """The plans of all conditions that obtain cells of papers, a query set each."""
+    """The plans of all conditions that obtain cells of papers, one per query set."""
     matrix = Matrix(folder, names, table, commands=False)
     cells = matrix.cells[~matrix.cells["latency"].astype(bool)]
     wanted = set(zip(cells["query_set"], cells["condition"], strict=True))
@@ -60,7 +61,7 @@ def paper_plans(folder: Path, names: Sequence[str], table: str | None) -> list[P
 def print_matrix(
     folder: Path, names: Sequence[str], table: str | None, cells: bool, measured: Sequence[Record] = ()
 ) -> None:
-    """Print how many published cells are in which state; with `cells`, every cell that was measured."""
+    """Print how many published cells are in which state; with `cells`, every cell."""
     papers = [name for name in names if name in paper_names(folder)]
     matrix = Matrix(folder, papers or None, table, measured, commands=False)
     if cells:
@@ -79,7 +80,7 @@ def print_matrix(
 
 
 def print_list(folder: Path) -> None:
-    """Print all specs and papers, and how much of each is on record; then query sets, and which tables are of them."""
+    """Print all specs and papers with their state, then the query sets with their tables."""
     matrix = Matrix(folder, commands=False)
     cells = matrix.cells
     rows: list[list[object]] = [
@@ -99,7 +100,7 @@ def print_list(folder: Path) -> None:
 
 
 def _state(spec: Spec, matrix: Matrix) -> str:
-    """How many conditions of a spec are measured, on any of its query sets, planned, or neither."""
+    """How many conditions of a spec are measured on any of its query sets, not measured, or planned."""
     measured = {name for one, name in matrix.runs if any(one == query_set.id for query_set in spec.query_sets)}
     states = Counter(
         "measured" if measured & {entry.id, *entry.run_names} else "planned" if planned(spec, entry) else "not measured"

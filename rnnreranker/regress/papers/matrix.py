@@ -1,4 +1,4 @@
-"""The matrix: every published cell with what is on record for it, and how many cells are in which state."""
+"""The matrix: every published cell with what is on record for it, and the number of cells in each state."""
 
 from __future__ import annotations
 
@@ -48,14 +48,13 @@ class Matrix:
     Attributes:
         sets: query set → its spec and itself.
         runs: query set and condition → its records, oldest first.
-        cells: a data frame, a row a cell, in the order of papers and tables, of one table alone where one is named. It
-            has the columns of `paper.cells_of`, `measured` (in the unit of the paper, or None), `state` (of STATES),
-            `note`, `history`, `tuned` (the paper chose parameters of this system on the set), `parameters` and, with
-            `commands`, these, which take most of the time.
-        twins: paper and table → its twins, a query set each.
+        cells: a data frame, a row a cell, in the order of papers and tables, of one table if named: the columns of
+            `paper.cells_of`, `measured` (in the unit of the paper, or None), `state` (of STATES), `note`, `history`,
+            `tuned` (the paper chose parameters of this system on the set), `parameters` and `commands` (if asked).
+        twins: paper and table → its twins, one per query set.
 
     Raises:
-        InputError: a paper, spec or record that is not as it must be; an unknown condition, query set or twin.
+        InputError: a mistake in a paper, spec or record; an unknown condition, query set or twin.
     """
 
     def __init__(
@@ -96,8 +95,7 @@ class Matrix:
         }
 
     def _faults(self, cells: list[Cell]) -> Iterator[tuple[str, str]]:
-        """Conditions that cells do not find, what they ask for that is not measured, and faults of twins: the paper of
-        each, and the rest of the message from the line on."""
+        """The paper of each unknown condition, protocol, measure or twin, and the message from the line on."""
         for cell in (cell for cell in cells if cell["obtained"]):
             where, name = f":{cell['line']}: row {cell['row']}", cell["query_set"]
             if name not in self.sets:
@@ -116,7 +114,7 @@ class Matrix:
                 yield paper.number, f"{f':{line}' if line else ''}: {said}"
 
     def _known(self, cell: Cell) -> Cell:
-        """What the matrix adds to a cell."""
+        """The columns that the matrix adds to a cell."""
         state = "planned" if cell["planned"] else "external" if cell["external"] or cell["latency"] else ""
         where = {"query set": cell["query_set"], "condition": cell["condition"]} if cell["condition"] else {}
         known: Cell = {"measured": None, "state": state or "runnable elsewhere", "tuned": False, "history": []}
@@ -150,7 +148,7 @@ class Matrix:
         return known | {"note": "; ".join(dict.fromkeys(filter(None, remarks)))}
 
     def _history(self, cell: Cell) -> list[dict[str, Any]]:
-        """What is on record of a cell, oldest first, in the unit of ir-measures."""
+        """The recorded values of a cell, oldest first, in the unit of ir-measures."""
         history = []
         for record in self.runs.get((cell["query_set"], cell["condition"]), ()):
             outcome, query = record.outcome, cell["query"]
@@ -163,7 +161,7 @@ class Matrix:
         return history
 
     def _plan(self, spec: Spec, query_set: QuerySet, condition: Condition) -> tuple[list[str], str]:
-        """The commands that make the runs of a condition, and what they need."""
+        """The commands that make the runs of a condition, and their needs."""
         assert self._commands is not None
         key = (query_set.id, condition.id)
         if key not in self._commands:
@@ -173,7 +171,7 @@ class Matrix:
         return self._commands[key]
 
     def summary(self) -> list[list[Any]]:
-        """Rows for a table: state, cells as the tables print them, distinct ones.
+        """Rows of state, number of cells, number of distinct cells.
 
         Cells of the same run, query, measure and protocol are one, changed if one of them is.
         """
@@ -184,7 +182,7 @@ class Matrix:
         return [*rows, ["all", states.total(), distinct.total()]]
 
     def whose(self) -> str:
-        """A sentence on what the reproduced values are of, and one on what can be computed where; "" without any."""
+        """Sentences on what the reproduced values are of, and what can be computed where; "" without values."""
         reproduced = self.cells[self.cells["state"] == "reproduced"]
         if reproduced.empty:
             return ""
@@ -214,7 +212,7 @@ def _is_ours(spec: Spec, name: str) -> bool:
 
 
 def counted(states: Iterable[str]) -> str:
-    """How many there are of each state, in words.
+    """The number of cells in each state, in words.
 
     >>> counted(["planned", "reproduced", "planned"])
     '1 reproduced, 2 planned'
@@ -223,17 +221,13 @@ def counted(states: Iterable[str]) -> str:
 
 
 def count_states(states: Iterable[str]) -> dict[str, int]:
-    """How many there are of each state that one of them is, in the order of `STATES`."""
+    """The number of each occurring state, in the order of `STATES`."""
     counts = Counter(states)
     return {state: counts[state] for state in STATES if counts[state]}
 
 
 def model_notes(spec: Spec, condition: Condition) -> list[str]:
-    """The notes of all models that a condition needs, each once: what differs from the paper in how they are trained.
-
-    A model needs what it begins with, what labels its training queries and whose index its candidates are from; a
-    condition what those need that it is of.
-    """
+    """The notes of all models that a condition needs, directly or not: what differs from the paper's training."""
     by_group = {"models": spec.model, "indexes": spec.index, "conditions": spec.condition}
     seen: dict[int, Any] = {}
 
@@ -250,10 +244,7 @@ def model_notes(spec: Spec, condition: Condition) -> list[str]:
 
 
 def rehearsed(folder: Path, specs: Iterable[Spec]) -> dict[System, str]:
-    """Query set and condition → when its present commands ran to their end on miniatures; another command is not.
-
-    folder: of the specs.
-    """
+    """Query set and condition → when its present commands ran to their end on miniatures."""
     records = {record.spec: record for record in read_records(records_file(folder, "", "rehearsal"))}
     known: dict[System, str] = {}
     for spec in specs:
@@ -265,7 +256,7 @@ def rehearsed(folder: Path, specs: Iterable[Spec]) -> dict[System, str]:
 
 
 def _measuring(query_set: QuerySet, condition: Condition) -> list[str]:
-    """The lines that measure a published run of a condition again, before those that make the run."""
+    """The lines that measure a published run of a condition again."""
     if not condition.runs:
         return []
     again = f"python -m rnnreranker.regress {query_set.id} --runs RUNS --only {condition.id}"

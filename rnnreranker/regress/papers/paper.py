@@ -1,4 +1,4 @@
-"""Published tables: what `regressions/papers/paper-NNN.yaml` says of every cell and how it is obtained."""
+"""Published tables: the cells of `regressions/papers/paper-NNN.yaml` and how each is obtained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rnnreranker.regress.specs.methods import Protocol
 
 
 class TableColumns(Entry):
-    """Columns of a table that share a data set; with `queries`, a column for each of these queries of it."""
+    """Columns of a table that share a data set; with `queries`, a column for each query."""
 
     dataset: str
     latency: bool = False  # times of the authors' machine: shown, never compared
@@ -59,7 +59,7 @@ class Row(Entry):
 
     @property
     def twin_name(self) -> str:
-        """The condition or study that its twin is of; empty without one."""
+        """The condition or study of its twin, or ""."""
         return str(self.twin["study"] if isinstance(self.twin, dict) else self.twin)
 
 
@@ -89,11 +89,10 @@ class Paper(Entry):
 
     @property
     def number(self) -> str:
-        """The number that published.json knows the paper by."""
+        """The number of the paper in published.json."""
         return self.name.removeprefix("paper-")
 
     def faults(self) -> Faults:
-        """Rows that do not say how they are obtained, or have more or fewer values than the table has columns."""
         seen: set[tuple[str, str]] = set()
         for at, number, table, row in self.rows():
             keys = ("tables", at, "rows", number)
@@ -114,13 +113,13 @@ class Paper(Entry):
                     yield (*keys, "values", column), f"row {row.row}, {part.dataset}: expected {wanted} numbers"
 
     def rows(self) -> Iterator[tuple[int, int, Table, Row]]:
-        """Every row with its table; before them the position of the table, and of the row in it."""
+        """The position of each row's table, of the row in it, the table and the row."""
         for at, table in enumerate(self.tables):
             yield from ((at, number, table, row) for number, row in enumerate(table.rows))
 
 
 def paper_names(folder: Path) -> list[str]:
-    """The names of all papers under a folder of specs, in order."""
+    """The sorted names of all papers in a folder of specs."""
     return sorted(path.stem for path in (folder / "papers").glob("paper-*.yaml"))
 
 
@@ -128,7 +127,7 @@ def read_paper(name: str, folder: Path) -> Paper:
     """The paper of a name.
 
     Raises:
-        InputError: no such paper, or everything that is wrong with its file, each with file:line.
+        InputError: an unknown name, or all mistakes of its file, each with file:line.
     """
     path = folder / "papers" / f"{name}.yaml"
     if not path.is_file():
@@ -145,8 +144,8 @@ def read_paper(name: str, folder: Path) -> Paper:
 def cells_of(paper: Paper) -> list[dict[str, Any]]:
     """Every published cell of a paper, in the order of its tables, rows and columns.
 
-    `dataset` and `measure` are as printed, `group` is the data set without its query, `metric` the name of the measure
-    for ir-measures; `protocol` says how judgements count, "" for times and where the paper does not say it.
+    `dataset` and `measure` are as printed, `group` is the data set without its query, `metric` the measure for
+    ir-measures; `protocol` is "" for times and if the paper does not state it.
     """
     every_cell = []
     for table in paper.tables:

@@ -1,4 +1,4 @@
-"""All pages of the regressions: a page for each spec, their index, and the matrix as HTML."""
+"""The pages of the regressions: one for each spec, their index, and the matrix as HTML."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Twins = Mapping[tuple[str, str], Sequence[TwinSet]]  # of a paper and table
 
 
 def write_pages(folder: Path, docs: Path) -> list[Path]:
-    """Write `docs/regressions/*.md` and `docs/matrix/*.html` from specs and what is on record; the files written.
+    """Write `docs/regressions/*.md` and `docs/matrix/*.html` from specs and records; the files written.
 
-    The same specs and records give the same bytes, whenever and wherever they are written.
+    The same specs and records give the same bytes.
 
     Raises:
-        InputError: what is wrong with a spec, a paper or a record.
+        InputError: a mistake in a spec, a paper or a record.
     """
     matrix = Matrix(folder)
     cells = matrix.cells.assign(
@@ -75,7 +75,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
 
 
 def _made(dates: list[str]) -> str:
-    """One line on what the page was made from."""
+    """One line on the dates of the runs."""
     if not dates:
         return "Nothing is measured yet."
     first, last = min(dates), max(dates)
@@ -94,16 +94,13 @@ def matrix_pages(
 ) -> dict[str, str]:
     """File name → HTML: `index.html` with a mark for every cell, and `paper-ID.html` with the tables of each paper.
 
-    Every cell stands once on the page of its paper, in the order given. Filters and the open cell are in its address:
-    `paper-000.html#state=changed&open=ID`. Links to pages beside the folder are written `../regressions/NAME.md`.
+    The address has filters and the open cell: `paper-000.html#state=changed&open=ID`. Other pages are linked as
+    `../regressions/NAME.md`.
 
     Args:
-        cells: of `Matrix.cells`.
-        papers: that the cells are of, for titles, citations and remarks.
-        made: one line on what the pages were made from (date, commit).
-        figures: as `figure` makes them.
-        twins: paper and table → what runs here in the place of its rows, a query set each.
-        whose: what the reproduced values are of.
+        cells: of `Matrix.cells`; papers: for titles, citations and remarks.
+        made: one line on date and commit.
+        figures: of `figure`; twins, whose: of the matrix.
     """
     of_paper = {paper.number: paper for paper in papers}
     all_papers: list[dict[str, Any]] = []
@@ -143,7 +140,7 @@ def _paper_page(paper: Mapping[str, Any], common: Mapping[str, Any]) -> str:
 
 
 def slug(text: str) -> str:
-    """Small letters and digits of a text, in words joined by hyphens: part of an address.
+    """Small letters and digits of a text, joined by hyphens.
 
     >>> slug("TAS-B [our evaluation]"), slug("nDCG@10 x100")
     ('tas-b-our-evaluation', 'ndcg-10-x100')
@@ -152,7 +149,7 @@ def slug(text: str) -> str:
 
 
 def texts(cells: pandas.DataFrame) -> list[Cell]:
-    """Cells with their values as texts, an address each that stays when others are added, and the details to open."""
+    """Cells with their values as texts, a stable address each, and the details to open."""
     used: Counter[str] = Counter()
     shown = []
     rows: list[Any] = cells.to_dict("records")
@@ -195,12 +192,12 @@ def _difference(published: Any, measured: Any, decimals: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has, else its text."""
+    """A value of JSON, else its text."""
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
 def _table(shown: Sequence[Cell], paper: Paper, twins: Sequence[TwinSet]) -> dict[str, Any]:
-    """A table as the templates show it, of its cells."""
+    """A table of cells for the templates."""
     first = shown[0]
     name, where = first["table"], first["where"]
     columns = list(dict.fromkeys((cell["dataset"], cell["measure"]) for cell in shown))
@@ -236,8 +233,8 @@ def _table(shown: Sequence[Cell], paper: Paper, twins: Sequence[TwinSet]) -> dic
 def _numbered(shown: Sequence[Cell]) -> dict[str, Any]:
     """The cells of a page and their details for its script, as numbers of `texts`, which has every value once.
 
-    Commands repeat each other from cell to cell; so a page is less than half as long. A command is the numbers of its
-    words, a cell those of `keys` and of its details; parameters and entries of a history are names and values in turn.
+    Commands repeat, so a page has half the length. A command is the numbers of its words, a cell those of `keys` and of
+    its details; parameters and entries of a history alternate names and values.
     """
     numbers: dict[tuple[type, Any], int] = {}  # with the type: 1, 1.0 and True are not the same
 
@@ -269,10 +266,9 @@ def _numbered(shown: Sequence[Cell]) -> dict[str, Any]:
 
 
 def figure(record: Record, spec: Spec, query_set: QuerySet, runs: Sequence[Record]) -> dict[str, Any]:
-    """What figures 3 to 9 of paper 000 show, of a sweep on record: a measure and the time by the size of the context.
+    """A recorded sweep, as figures 3 to 9 of paper 000: a measure and the time by the size of the context.
 
-    `before` is the value of the run that is reranked, None where it is not among `runs`; `command` measures the sweep
-    again, after the steps of the spec's page.
+    `before` is the value of the run that is reranked, or None; `command` measures the sweep again.
     """
     measure, protocol = record.outcome["measure"], query_set.protocols[0]
     last = last_run(runs, query_set.id, BASE)

@@ -1,4 +1,4 @@
-"""Twins of a paper's rows, made here by another model on other collections, and whether their order agrees."""
+"""Twins of a paper's rows: the pipeline with another model on other collections, and whether their order agrees."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Sets = Mapping[str, tuple[Spec, QuerySet]]
 
 @dataclass(frozen=True)
 class Twin:
-    """What a row's twin scores on a query set: measure → value, and where it comes from."""
+    """The scores of a row's twin on a query set, and their source."""
 
     name: str  # a condition, or an arm of a study
     values: Mapping[str, float]
@@ -44,9 +44,9 @@ class OrderAgreement:
     """How twins of the rows of a table order them.
 
     Attributes:
-        same: pairs of rows that stand in the printed order; pairs: that the paper orders.
-        tau: Kendall's tau-b, 1 for the printed order and -1 for its opposite; None where one side orders nothing.
-        low, high: 95% interval of `tau`; None where rows are not known topic by topic.
+        same: pairs of rows in the printed order; pairs: those that the paper orders.
+        tau: Kendall's tau-b, or None if one side orders nothing.
+        low, high: 95% interval of `tau`; None without values by topic.
     """
 
     same: int
@@ -63,7 +63,7 @@ class OrderAgreement:
 
 @dataclass(frozen=True)
 class TwinSet:
-    """A query set that runs here, beside a table of a paper: the twins of its rows, and whether their order agrees."""
+    """A query set beside a table of a paper: the twins of its rows, and whether their order agrees."""
 
     id: str
     spec: str
@@ -74,13 +74,13 @@ class TwinSet:
     agreements: dict[str, OrderAgreement]  # by measure
 
     def text(self, row: str, measure: str) -> str:
-        """The value of a row's twin to four digits, empty where there is none."""
+        """The value of a row's twin to four digits, or ""."""
         value = self.twins[row].values.get(measure) if row in self.twins else None
         return "" if value is None else f"{value:.4f}".removeprefix("0")
 
 
 def twin_sets(paper: Paper, table: Table, sets: Sets, records: Sequence[Record]) -> list[TwinSet]:
-    """The twins of a table, a query set each, with what is on record for them, newest last."""
+    """The twins of a table, one set per query set, from records, newest last."""
     import pandas
 
     cells = pandas.DataFrame([one for one in cells_of(paper) if one["table"] == table.table and not one["latency"]])
@@ -107,7 +107,7 @@ def twin_sets(paper: Paper, table: Table, sets: Sets, records: Sequence[Record])
 
 
 def check_twins(paper: Paper, sets: Sets) -> Iterator[tuple[int, str]]:
-    """What is wrong with the twins of a paper, with its line: sets that do not exist, twins that no set has."""
+    """The line of each unknown query set or twin of a paper, and the message."""
     for table in paper.tables:
         for name in table.twins:
             if name not in sets:
@@ -128,14 +128,14 @@ def check_twins(paper: Paper, sets: Sets) -> Iterator[tuple[int, str]]:
 
 
 def arms_of(options: Mapping[str, Any]) -> Iterator[str]:
-    """The names of the arms of a study, and of what validation chooses of them."""
+    """The names of the arms of a study, and of their families."""
     yield BASE
     for arm in forms_of(options.get("arms", StudyRequest.arms)):
         yield from [arm.name, *filter(None, [str(arm.params.get("family", ""))])]
 
 
 def _models(table: Table, spec: Spec) -> Iterator[str]:
-    """The models of a table's twins: those that encode what they search, and those that trained ones begin with."""
+    """The models of a table's twins: encoders of what they search, and starts of trained ones."""
 
     def names(model: Any) -> Iterator[str]:
         if isinstance(model, str):
@@ -159,7 +159,7 @@ def _models(table: Table, spec: Spec) -> Iterator[str]:
 
 
 def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Twin | None:
-    """The newest on record of a row's twin, None without one."""
+    """The newest recorded twin of a row, or None."""
     of_study, protocol = isinstance(row.twin, dict), query_set.protocols[0]
     kind, part = ("study", row.twin["arm"]) if of_study else ("run", protocol)
     for record in reversed(records):
@@ -181,15 +181,14 @@ def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) 
 def agreement(columns: ArrayLike, twins: Sequence[float], by_topic: ArrayLike = ()) -> OrderAgreement:
     """How the twins of a table's rows agree with the order that its columns print.
 
-    Two rows are a pair in every column that has values of both; tau-b is computed from the sums over all columns, which
-    should be of one measure. The interval is the percentile bootstrap over the topics of the twins (95%, 2,000 samples,
-    a fixed seed), the same draws for all rows. The printed values stay fixed: the interval says how far the topics
-    decide the order, not what other systems or collections would give.
+    Two rows are a pair in every column that has values of both; tau-b sums over all columns, which should be of one
+    measure. The interval is the percentile bootstrap over the topics of the twins (95%, 2,000 samples, a fixed seed),
+    with the printed values fixed.
 
     Args:
         columns: (columns, rows) values of the paper, nan where it prints none.
         twins: a value for each row.
-        by_topic: (rows, topics) values of the twins, nan where they are not known; then there is no interval.
+        by_topic: (rows, topics) values of the twins, nan where unknown; then there is no interval.
     """
     import numpy as np
 
@@ -218,7 +217,7 @@ def agreement(columns: ArrayLike, twins: Sequence[float], by_topic: ArrayLike = 
 
 
 def _tau(printed: np.ndarray, differences: np.ndarray) -> np.ndarray:
-    """Tau-b of pairs (last axis): signs in print, differences of the twins; nan where one side orders nothing."""
+    """Tau-b of pairs (last axis): signs in print, differences of the twins; nan if one side orders nothing."""
     import numpy as np
 
     twins = _signs(differences)

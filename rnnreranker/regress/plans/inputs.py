@@ -1,4 +1,4 @@
-"""Which steps are current: those taken for the same request from the same inputs, whose output is there."""
+"""Which steps are current: those taken for the same request from the same inputs, with an existing output."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ NOT_READ = ("output", "record", "tag", DEVICE)  # flags whose values are not rea
 
 
 class Keys:
-    """Names of what the output of each step depends on.
+    """Digests of what the output of each step depends on.
 
-    They follow from the plan alone, so that it is known before the first step which outputs are stale. A plan in
-    another folder has the same ones.
+    They follow from the plan alone, so stale outputs are known before the first step; another folder has the same.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -47,7 +46,7 @@ class Keys:
 
 
 def named_in(step: Step) -> Iterator[str]:
-    """What a request may name that the step reads: every value, and what the settings of methods say."""
+    """The values of a request that may name something the step reads, also in settings of methods."""
     for name, value in step.request.items():
         if name not in NOT_READ:
             yield from _texts(value)
@@ -71,7 +70,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def content_of(name: str, folder: Path) -> str:
-    """The digest of the file or folder that an argument names, outside the plan's folder; empty for other names."""
+    """The digest of the named file or folder outside the plan's folder; "" for other names."""
     if name == "pydoc":
         from rnnreranker.data import pydoc
 
@@ -86,15 +85,12 @@ def content_of(name: str, folder: Path) -> str:
 
 
 def _digest(given: Path) -> str:
-    """The checksum of a file that no step makes; empty where it is not there."""
+    """The checksum of a file that no step makes; "" without a file."""
     return file_digest(given) if given.is_file() else ""
 
 
 def stale_steps(plan: Plan, keys: Keys, without: Container[Path] = ()) -> list[Step]:
-    """The steps that must be taken for what a plan is for: those that are stale, and stale ones that they need.
-
-    without: outputs that nothing is to be done for.
-    """
+    """The stale steps that a plan's outputs need; without: outputs to ignore."""
     by_output = {step.output: step for step in plan.steps}
     wanted: set[Path] = set()
     waiting = list(plan.outputs())
@@ -119,7 +115,7 @@ def was_taken(step: Step, keys: Keys) -> bool:
 
 
 def read_stamp(step: Step) -> dict[str, Any]:
-    """What was noted when a step was begun (key) and ended (seconds); empty where it never was."""
+    """The note on the begin (key) and end (seconds) of a step; {} without one."""
     path = _stamp(step)
     try:
         stamp = read_json(path) if path.is_file() else None
@@ -129,7 +125,7 @@ def read_stamp(step: Step) -> dict[str, Any]:
 
 
 def write_stamp(step: Step, stamp: dict[str, Any]) -> None:
-    """Note that a step was begun or ended."""
+    """Write the note on a step."""
     write_json(_stamp(step), stamp)
 
 

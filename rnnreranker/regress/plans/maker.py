@@ -1,4 +1,4 @@
-"""The steps of conditions, models and studies, with those of what they need: indexes, candidates, labels, trainings."""
+"""The steps of conditions, models and studies, with those of the indexes, candidates and labels they need."""
 
 from __future__ import annotations
 
@@ -37,16 +37,13 @@ from rnnreranker.regress.specs.spec import Spec, planned
 
 LONGEST = 60  # characters of settings in a file name
 Needs = Mapping[str, Any]
-Asked = dict[str, Any]  # of a command, as `Step.request`; what is None or empty is left out
+Asked = dict[str, Any]  # of a command, as `Step.request`; None and "" are left out
 
 
 class Maker:
-    """Steps so far, each output once.
+    """Steps so far, each output once, with all files in `folder`.
 
-    Args:
-        spec: what to reproduce.
-        folder: of all files.
-        published: query set and condition → the published run that it is.
+    published: query set and condition → the published run that it is.
     """
 
     def __init__(self, spec: Spec, folder: Path, published: Mapping[tuple[str, str], Path]) -> None:
@@ -57,7 +54,7 @@ class Maker:
         self._read: set[str] = set()  # prebuilt indexes that an earlier step reads
 
     def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
-        """The run files of a condition on a query set, after the steps that make them; none for what is planned."""
+        """The run files of a condition on a query set, after the steps that make them; none if it is planned."""
         if planned(self.spec, condition):
             return []
         if given := self.published.get((query_set.id, condition.id)):
@@ -79,22 +76,21 @@ class Maker:
             encoder = {"encoder": self._model(condition.model)}
             inputs += encoder.values()
         uses, named = self._resolved([use for _, _, use in condition.uses()])
-        rerank: Sequence[Written] = ()
         if condition.retrieve:
             asked |= self._retrieval(uses[0], encoder) | {"prf": condition.prf}
         elif condition.expand:
             asked |= encoder | {"run": before[0], "expand": condition.expand, "rerank": "none"}
         else:
-            rerank = uses
             on_gpu = needs.get("gpu_hours") and any(find("reranker", use.name).takes_device for use in uses)
             asked |= encoder | {"run": before[0], "device": "auto" if on_gpu else None}
         for output, context in zip(paths, condition.contexts or [None], strict=True):
-            how = {"rerank": tuple(_with_context(use, context) for use in rerank)} if rerank else {}
-            self._add("search", asked | how | last, output, [*inputs, *named, *before], self._first(index), needs)
+            if condition.rerank:
+                asked["rerank"] = tuple(_with_context(use, context) for use in uses)
+            self._add("search", asked | last, output, [*inputs, *named, *before], self._first(index), needs)
         return paths
 
     def work(self, work: Work) -> None:
-        """The step of a study, a tuning, …: its options in flags, with the files of the entries that they name."""
+        """The step of a study, a tuning, …: its options as flags, with the files of the entries that they name."""
         module, inputs = MODULES.get(work.kind, work.kind), list[Path]()
         flags = flags_of(module)
         options = {key: "none" if value is None else value for key, value in work.options.items()}
@@ -106,16 +102,14 @@ class Maker:
                 asked["run"] = next(iter(inputs), None)
             own = {"topics": query_set.topics, "qrels": query_set.qrels, "protocol": query_set.protocols[0]}
             options = {name: value for name, value in own.items() if flag(name) in flags} | options
-        if "index" in options and any(entry.id == options["index"] for entry in self.spec.indexes):
-            index = self.spec.index(options.pop("index"))
-            files = list[Path]()
-            of_graph = work.kind == "diagnosis" and "neighbours" in index.parts  # of a graph that is there
+        if index := next((entry for entry in self.spec.indexes if entry.id == options.get("index")), None):
+            del options["index"]
+            of_graph = work.kind == "diagnosis" and "neighbours" in index.parts  # of an existing graph
+            parts = {"neighbours"} if of_graph or options.get("from") == "both" else set()
             stages = [parts_read("retriever", Written.read(stage)) for stage in options.get("first_stages", ())]
-            parts = ["neighbours" if of_graph or options.get("from") == "both" else ""]
-            parts += [part for stage in stages for part in self._others(index, stage)]
-            for part in [*parts, *sorted(beside_parts(work.options))]:
-                files += self._index(index, part)
-            asked, inputs = self._index_of(index) | asked, [*inputs, *dict.fromkeys(files)]
+            added = self._with_parts(index, parts.union(beside_parts(work.options), *stages))
+            inputs += dict.fromkeys([*self._with_parts(index), *added])
+            asked = self._index_of(index) | asked
         if "beside" in options:
             uses, named = self._resolved(work.teachers())
             inputs += named
@@ -124,45 +118,43 @@ class Maker:
             inputs += map(self._model, models_in(options[key]))
             options[key] = with_folders(options[key], self._model)
         on_gpu = work.needs.get("gpu_hours") and "--device" in flags
-        to = "record" if "--record" in flags else "output"
         output = work_file(self.spec, self.folder, work)
-        asked |= options | {"device": "auto" if on_gpu else None, to: output}
-        self._add(module, asked, output, inputs, work.needs)
+        to = "record" if "--record" in flags else "output"
+        self._add(module, asked | options | _device(on_gpu) | {to: output}, output, inputs, work.needs)
 
     def _add(self, module: str, asked: Asked, output: Path, inputs: Iterable[Path], *needs: Needs) -> Path:
-        """A step, unless one makes its output already; its output, which `output` names where nothing else does."""
+        """The output of a step that is added unless one makes it already; `output` is asked for last by default."""
         request = {name: value for name, value in asked.items() if value not in (None, "")}
         if not {"output", "record"} & set(request):
             request["output"] = output
         return self.steps.setdefault(output, Step(module, request, output, tuple(inputs), needs_of(needs))).output
 
-    def _resolved(self, uses: Iterable[Written]) -> tuple[list[Written], list[Path]]:
-        """Methods with folders in place of the models that their settings name, and these folders."""
-        uses = list(uses)
+    def _resolved(self, uses: Sequence[Written]) -> tuple[list[Written], list[Path]]:
+        """Methods with folders for the models of their settings, and these folders."""
         named = [self._model(name) for use in uses for name in models_in(use)]
         return [use_with_folders(use, self._model) for use in uses], named
 
     def _index_of(self, index: IndexEntry) -> Asked:
         return {"index": index_name(index, self.folder)}
 
-    def _index(self, index: IndexEntry, part: str = "") -> list[Path]:
-        """The files of an index that must be made before one reads it, after the steps that make them.
+    def _index(self, index: IndexEntry, part: str) -> list[Path]:
+        """The files of an index with a part, after the steps that make them; none if no step makes it.
 
-        Its first part makes it, others are added for who reads them: without Java or weights the first still stands.
+        The first part makes the index, and other steps add others: without Java or weights the first can be made.
         """
         if index.prebuilt or built_in(index):
             return []
         output, first = Path(index_name(index, self.folder)), _first_part(index)
         asked = documents_of(index) | {"output": output}
-        device = {"device": "auto" if index.needs.get("gpu_hours") else None}
+        device = _device(index.needs.get("gpu_hours"))
         flags, named = self._part(index, first)
         if first == USUAL and (other := self._of_the_same_vectors(index)):
             flags |= {"from_index": index_name(other, self.folder)}
-            named += self._index(other)
+            named += self._index(other, USUAL)
         elif part_of_name(first).encoder:
             flags |= device
         self._add("index", asked | flags, output, named, index.needs)
-        if part in ("", first):
+        if part == first:
             return [output]
         kind = part_of_name(part)
         flags, named = self._part(index, part)
@@ -173,7 +165,7 @@ class Maker:
         return [self._add("index", asked | flags | (device if kind.encoder else {}), made, [output, *named])]
 
     def _of_the_same_vectors(self, index: IndexEntry) -> IndexEntry | None:
-        """The first index before this one in the spec that has the same vectors of the same documents, as a folder."""
+        """The first index before this one in the spec with the same vectors of the same documents, in a folder."""
         for one in self.spec.indexes[: self.spec.indexes.index(index)]:
             same = one.documents == index.documents and one.text == index.text
             if same and one.parts.get(USUAL) == index.parts[USUAL] and not built_in(one):
@@ -181,7 +173,7 @@ class Maker:
         return None
 
     def _part(self, index: IndexEntry, part: str) -> tuple[Asked, list[Path]]:
-        """What makes a part, asked of its command, and the models that this takes."""
+        """The request for a part, and the models that it takes."""
         named = [self._model(name) for name in models_in(index.parts.get(part) or {})]
         own = dict(spec_part(part, index.parts.get(part), self._model).params)
         flags = {
@@ -191,29 +183,26 @@ class Maker:
         }
         return {"parts": None if part == USUAL and not own else Written(part, own)} | flags, named
 
-    def _others(self, index: IndexEntry, parts: Iterable[str]) -> list[str]:
-        """Those parts of an index that are added to it, or "" where none is."""
-        wanted = set(parts)
-        return [name for name in names("part") if name in wanted and name != _first_part(index)] or [""]
-
-    def _with_parts(self, index: IndexEntry, parts: Iterable[str]) -> list[Path]:
+    def _with_parts(self, index: IndexEntry, parts: Iterable[str] = ()) -> list[Path]:
         """The files of an index with some of its parts, as `_index`."""
-        return list(dict.fromkeys(path for part in self._others(index, parts) for path in self._index(index, part)))
+        wanted, first = set(parts), _first_part(index)
+        others = [name for name in names("part") if name in wanted and name != first] or [first]
+        return list(dict.fromkeys(path for part in others for path in self._index(index, part)))
 
     def _retrieval(self, use: Written, encoder: Asked) -> Asked:
-        """A retrieval without anything after it, asked of `search`."""
+        """The request for a retrieval without reranking."""
         queries = encoder if "query vectors" in find("retriever", use.name).needs else {}
         return {**queries, "retriever": use, "rerank": "none"}
 
     def _encoder(self, index: IndexEntry) -> Asked:
-        """How queries are encoded; nothing where it is the encoder that commands take by default."""
+        """The request for the query encoder; {} for the default."""
         dense = spec_part(USUAL, index.parts.get(USUAL), self._model).params
         form = Written.read(dense.get("encoder", Written("")))
         form = Written(form.name, {key: value for key, value in form.params.items() if key not in QUERY_SIDE})
         return {"encoder": form} if form not in (Written(""), Written("minilm")) else {}
 
     def _first(self, index: IndexEntry | None) -> Needs:
-        """What the step that reads a prebuilt index first needs for it; others nothing."""
+        """The needs of a prebuilt index for the first step that reads it."""
         if index is None or not index.prebuilt or index.prebuilt in self._read:
             return {}
         self._read.add(index.prebuilt)
@@ -227,7 +216,7 @@ class Maker:
             return output
         source, inputs = self._source(model)
         (train,), named = self._resolved([model.train])
-        asked: Asked = {"model": None if train == Written("query") else train}  # by default it trains one of queries
+        asked: Asked = {"model": None if train == Written("query") else train}  # the default
         if not model.reads_texts_alone:
             made = self._labels(model)
             inputs = [made, *inputs]
@@ -245,7 +234,7 @@ class Maker:
         return self._add("train", asked | start, output, inputs, model.needs)
 
     def _candidates(self, model: Model, topics: str) -> Path:
-        """The run that a model's candidates for some topics are taken from."""
+        """The run with a model's candidates for some topics."""
         index = self.spec.index(model.candidates or model.index)
         files = self._with_parts(index, parts_read("retriever", model.first))
         (first,), named = self._resolved([model.first])
@@ -256,35 +245,35 @@ class Maker:
         return self._add("search", asked | {"hits": 1000}, run, [*files, *named], self._first(index), own)
 
     def _labels(self, model: Model) -> Path:
-        """The labels or mined negatives of a model's training queries; models of texts share labels that are equal."""
+        """The labels or mined negatives of a model's training queries; models of texts share equal labels."""
         run = self._candidates(model, model.topics)
         key, given = ("labels", model.labels) if model.labels else ("negatives", model.negatives)
         assert given is not None
         (use,), named = self._resolved([given])
-        method, options = labels_options(use) if model.labels else (use, {})
-        source, files = self._source(model, parts_of(check_labels(use).needs) if model.labels else ())
+        labeler = check_labels(use) if model.labels else None
+        method, options = labels_options(use) if labeler else (use, {})
+        source, files = self._source(model, parts_of(labeler.needs) if labeler else ())
         index = self.spec.index(model.index) if model.index else None
         made, encoder = self._folder_of(model).with_name(f"{model.id}.parquet"), Asked()
-        if model.labels and model.train.name != "query":
+        if labeler and model.train.name != "query":
             judged = "" if model.qrels == model.topics else f".{word_of(model.qrels)}"
             made = run.with_name(f"{run.stem}{judged}.{use.name}{_settings(use.params)}.parquet")
-        elif index and not (model.labels and use.params.get("from") == "neighbours"):
+        elif index and not (labeler and use.params.get("from") == "neighbours"):
             encoder = self._encoder(index)
         own = model.step_needs.get(key, {})
-        on_gpu = own.get("gpu_hours") and model.labels and check_labels(use).takes_device
         asked = {"run": run, **source, "topics": model.topics, "qrels": model.qrels, **encoder}
-        asked |= {"method" if model.labels else "filter": method, **options, "output": made}
-        asked["device"] = "auto" if on_gpu else None
+        asked |= {"method" if labeler else "filter": method, **options, "output": made}
+        asked |= _device(own.get("gpu_hours") and labeler and labeler.takes_device)
         return self._add(key, asked, made, [run, *files, *named], self._first(index), own)
 
     def _folder_of(self, model: Model) -> Path:
-        """The folder of a model: models of two specs may have one name, and are then trained on other topics."""
+        """The folder of a model; models of one name in two specs are trained on other topics."""
         index = self.spec.index(model.index) if model.index else None
         documents = index.prebuilt or index.documents if index else model.documents
         return self.folder / "models" / word_of(model.topics or documents) / model.id
 
     def _source(self, model: Model, parts: Iterable[str] = ()) -> tuple[Asked, list[Path]]:
-        """Where vectors or texts, or other parts, come from, asked of a command, and the files of it."""
+        """The request for the documents or the index of a model, and the files of the index with some parts."""
         if model.documents:
             return documents_of(model), []
         index = self.spec.index(model.index)
@@ -292,8 +281,12 @@ class Maker:
 
 
 def documents_of(entry: OfTexts) -> Asked:
-    """The documents of an index or a model, and which of their fields are read, asked of a command."""
+    """The request for the documents of an index or a model, with their fields."""
     return {"documents": entry.documents, "fields": ",".join(entry.text)}
+
+
+def _device(on_gpu: Any) -> Asked:
+    return {"device": "auto" if on_gpu else None}
 
 
 def _first_part(index: IndexEntry) -> str:
@@ -302,13 +295,13 @@ def _first_part(index: IndexEntry) -> str:
 
 
 def _settings(params: dict[str, object]) -> str:
-    """Settings as part of a file name: long ones by a fingerprint."""
+    """Settings as part of a file name; a digest if they are long."""
     text = "".join(f".{key}-{word_of(str(value))}" for key, value in params.items())
     return text if len(text) <= LONGEST else f".{fingerprint(params)}"
 
 
 def _with_context(use: Written, context: int | None) -> Written:
-    """A reranker with another context, where it has one."""
+    """A reranker with another context, if it has one."""
     if context is None or not has_context(use):
         return use
     return replace(use, params={**use.params, "context": context})

@@ -1,4 +1,4 @@
-"""What runs score: values under every protocol, reranked runs against their base, published runs against each other."""
+"""The scores of runs: under every protocol, reranked runs against their base, published runs against each other."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ class Measured:
 
     Args:
         runs: by name, or their files.
-        hits: how many documents a query was asked for; 0 = as many as a run's longest list has. Measures that look
-            deeper are left out.
+        hits: the depth of the runs; 0 = that of the longest list. Deeper measures are left out.
 
     Attributes:
-        runs: that could be measured.
-        errors: name of a run → why it could not be: its file, judgements, or topics of a kind.
+        runs: those that could be measured.
+        errors: name of another run → its error.
     """
 
     def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run | Path], hits: int = 0) -> None:
@@ -75,7 +74,7 @@ class Measured:
                 self.errors[name] = error
 
     def outcome(self, name: str, queries: Collection[tuple[str, str]] = ()) -> dict[str, Any]:
-        """What a record says of a run; with values per query for each protocol and measure in `queries`."""
+        """The outcome of a run's record; queries: (protocol, measure) whose values per query it keeps."""
         mine = {protocol: runs[name] for protocol, runs in self.scores.items() if name in runs}
         outcome: dict[str, Any] = {
             "query_set": self.query_set.id,
@@ -96,16 +95,12 @@ class Measured:
         return {**outcome, **({"queries": single} if single else {})}
 
     def _means(self, scores: Scores, topics: Collection[str]) -> dict[str, float]:
-        """Measure → the mean over some of the judged topics; nothing where none of them is judged."""
+        """Measure → the mean over some of the judged topics; {} if none is judged."""
         mine = [topic in topics for topic in scores.topics]
         return {name: float(scores.per_topic(name)[mine].mean()) for name in scores.measures} if any(mine) else {}
 
     def differences(self, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, Any]]:
-        """Run → measure → its difference from its base in the first protocol; Holm's family is all of them.
-
-        Args:
-            pairs: a run and its base.
-        """
+        """Run → measure → difference from its base in the first protocol, Holm's family being all pairs."""
         from rnnreranker.evaluate.comparison import SAME, differences
 
         scores = self.scores.get(self.query_set.protocols[0], {})
@@ -127,7 +122,7 @@ class Measured:
         return compared
 
     def pairs(self, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """Run → the others of `names` that it was tested against: paired t-test, Holm's family all of a protocol."""
+        """Run → its paired t-tests against the others, Holm's family being all of a protocol."""
         from rnnreranker.evaluate.comparison import holm, paired_t_test
 
         others_of: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
@@ -150,7 +145,7 @@ class Measured:
 
 
 def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], dict[Key, State]]:
-    """What the runs of a plan score, and the state of those that cannot be; blocked: output of a step → why."""
+    """The records of a plan's runs, and the states of those without; blocked: output of a step → why."""
     records: list[Record] = []
     states: dict[Key, State] = {}
     for query_set in plan.query_sets:
@@ -171,12 +166,12 @@ def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], di
 
 
 def depth_of(run: Run) -> int:
-    """How many documents the longest list of a run has."""
+    """The length of the longest list of a run."""
     return int((run.offsets[1:] - run.offsets[:-1]).max(initial=0))
 
 
 def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
-    """Run → how alike its first documents are, where the spec names an index for it that a step of the plan reads."""
+    """Run → the similarity of its first documents, if the spec names an index for it that the plan reads."""
     from rnnreranker.evaluate.redundancy import means_of, redundancy
     from rnnreranker.index.opening import open_index
 
@@ -225,7 +220,7 @@ def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[
 
 
 def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
-    """The steps that a file is made by, each once, in their order."""
+    """The steps that make a file, each once, in order."""
     chain: dict[Path, Step] = {}
 
     def visit(output: Path) -> None:
@@ -239,7 +234,7 @@ def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
 
 
 def chains(plan: Plan) -> dict[Key, str]:
-    """A fingerprint of the commands that make each run of a plan; conditions without steps are left out."""
+    """Query set and condition → a digest of the commands that make its runs."""
     steps = {step.output: step for step in plan.steps}
     known: dict[Key, str] = {}
     for query_set in plan.query_sets:
@@ -251,7 +246,7 @@ def chains(plan: Plan) -> dict[Key, str]:
 
 
 def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
-    """Index → the fingerprint of its documents and encoder, or the name of a prebuilt one."""
+    """Index → the digest of its documents and encoder, or the name of a prebuilt one."""
     from rnnreranker.data import pydoc
     from rnnreranker.parts.base import describe
 
@@ -263,7 +258,7 @@ def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
 
 
 def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:
-    """The number of documents, and of judgements of others, where a spec counts its documents."""
+    """The number of documents, and of judgements of others, if the spec counts its documents."""
     from rnnreranker.index.opening import open_index
 
     for index, name in plan.indexes():

@@ -1,7 +1,6 @@
-"""What stands in the way of steps on this machine: data, files, models, a GPU, disk, network.
+"""Obstacles to steps on this machine: data, files, models, a GPU, disk, network.
 
-Quick: no model is loaded. Downloads themselves are left to Pyserini, ir_datasets and huggingface_hub, which show
-progress and check their checksums; here is decided, before the first step, whether one can be begun.
+No model is loaded and nothing downloaded: Pyserini, ir_datasets and huggingface_hub do that and check checksums.
 """
 
 from __future__ import annotations
@@ -46,16 +45,11 @@ ARCHIVES = (".gz", ".tar", ".zip")
 
 
 class _OtherCollection(UnavailableError):
-    """The documents that are here are those of another collection."""
+    """The documents here are those of another collection."""
 
 
 def obstacles(plan: Plan, steps: Collection[Step]) -> dict[Path, State]:
-    """Output of a step that cannot be taken here → why.
-
-    Args:
-        plan: of a spec.
-        steps: those of it that are to be taken; of the others only the number of documents is looked at.
-    """
+    """Output of a step that cannot be taken here → why; steps: those to take."""
     blocked = {
         path: State("skipped", f"needs {entry.title} for {one.id}; give the folder that holds it by --runs")
         for path, (entry, one) in plan.given().items()
@@ -82,7 +76,7 @@ def obstacles(plan: Plan, steps: Collection[Step]) -> dict[Path, State]:
 
 
 def _check(plan: Plan, step: Step, asked: list[tuple[str, str]], disk: _Disk) -> None:
-    """Raise UnavailableError or InputError where a step cannot be taken here."""
+    """Raise UnavailableError or InputError if a step cannot be taken here."""
     for given, of in asked:
         name, others = left_out(given)
         for one, kind in ((name, of), *((other, "topics") for other in others)):
@@ -107,10 +101,10 @@ def _check(plan: Plan, step: Step, asked: list[tuple[str, str]], disk: _Disk) ->
 
 
 def count_documents(index: IndexEntry, name: str) -> int:
-    """How many documents an index has, or will have where it is not there yet; name: what `--index` is given of it.
+    """The number of documents of an index, or of its source before it is made; name: the value of `--index`.
 
     Raises:
-        RnnrerankerError: documents that cannot be had.
+        RnnrerankerError: documents that cannot be read.
     """
     from rnnreranker.data.documents import load_documents
     from rnnreranker.parts.base import describe
@@ -120,7 +114,7 @@ def count_documents(index: IndexEntry, name: str) -> int:
 
 
 def _other_collections(plan: Plan) -> dict[str, State]:
-    """What `--index` is given of indexes with another number of documents: a sample never passes for the collection."""
+    """Value of `--index` → the state of an index with another number of documents than the spec says."""
     states = {}
     named = {step.value(flag) for step in plan.steps for flag in ("index", "output")}
     for index in plan.spec.indexes:
@@ -140,7 +134,7 @@ def _other_collections(plan: Plan) -> dict[str, State]:
 
 @contextlib.contextmanager
 def _explained(plan: Plan, name: str) -> Iterator[None]:
-    """A block that looks at the data of a name: that they lack is said with what the spec says of how to get them."""
+    """A block that looks at the data of a name: an error gets what the spec says about how to get them."""
     folder, _, _ = name.rpartition(":")  # of FOLDER:SPLIT
     if is_path(name) and not any(Path(text).expanduser().exists() for text in (name, folder) if text):
         texts = (str(step.needs.get("files", "")) for step in plan.steps)
@@ -157,13 +151,13 @@ def _explained(plan: Plan, name: str) -> Iterator[None]:
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a GPU that PyTorch can use, judged without loading PyTorch."""
+    """Whether this machine has a GPU that PyTorch can use, judged without PyTorch."""
     devices = [*Path("/dev").glob("nvidia[0-9]*"), *Path("/dev").glob("kfd")]
     return bool(devices) or shutil.which("nvidia-smi") is not None
 
 
 class _Disk:
-    """Free space by file system, less what earlier steps of the plan will take."""
+    """Free space by file system, less what earlier steps take."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -171,7 +165,7 @@ class _Disk:
         self._once: set[str] = set()
 
     def take(self, step: Step) -> None:
-        """Reserve what a step writes, and once a prebuilt index that it reads; UnavailableError: too little is free."""
+        """Reserve the space of a step and its prebuilt index; UnavailableError: too little is free."""
         name = prebuilt(self._plan, step)
         if name and name not in self._once and not downloaded(name):
             needs = next(source.needs for source in self._plan.spec.indexes if source.prebuilt == name)
@@ -190,13 +184,13 @@ class _Disk:
         self._left[device] = left - wanted
 
     def free(self, step: Step, blocked: Collection[Path]) -> None:
-        """What is removed behind a step is free again."""
+        """Free the space of the outputs that are removed after a step."""
         gone = self._plan.removed.get(step.output, ())
         self._reserve(self._plan.folder, -sum(self._plan.sizes[output] for output in gone if output not in blocked))
 
 
 def prebuilt(plan: Plan, step: Step) -> str:
-    """The prebuilt index of Pyserini that a step reads, or an empty text."""
+    """The prebuilt index of Pyserini that a step reads, or ""."""
     index = step.value("index")
     return index if index in {source.prebuilt for source in plan.spec.indexes} else ""
 
@@ -206,10 +200,7 @@ def _pyserini_cache() -> Path:
 
 
 def downloaded(index: str) -> bool:
-    """Whether Pyserini has this prebuilt index already, in a folder of its name with date and checksum.
-
-    Such as `lucene-inverted.msmarco-v1-passage.20221004.252b5e.MD5`; that of its -slim is another.
-    """
+    """Whether Pyserini has this prebuilt index, as `lucene-inverted.msmarco-v1-passage.20221004.252b5e.MD5`."""
     whole = re.compile(rf".*?{re.escape(index)}(\.(\d{{4}}.*|[0-9a-zA-Z]+))?")
     folders = (_pyserini_cache() / "indexes").glob(f"*{index}*")
     return any(path.is_dir() and whole.fullmatch(path.name) for path in folders)
@@ -217,7 +208,7 @@ def downloaded(index: str) -> bool:
 
 @functools.cache
 def network() -> bool:
-    """Whether Pyserini's mirror, or the proxy that leads there, answers."""
+    """Whether Pyserini's mirror, or the proxy to it, answers."""
     proxy = urllib.request.getproxies().get("https", "")
     parts = urllib.parse.urlsplit(proxy if "//" in proxy else f"//{proxy}")
     address = (parts.hostname, parts.port or 3128) if parts.hostname else MIRROR
@@ -230,10 +221,7 @@ def network() -> bool:
 
 @functools.cache
 def other_vocabulary(name: str) -> str:
-    """How many tokens more the tokenizer of a model has than its weights have rows; "" where they fit, or are not here.
-
-    name: of an encoder, a folder or an id on the hub.
-    """
+    """A message if the tokenizer of an encoder has more tokens than its weights have rows, else ""."""
     name = getattr(methods("encoder").get(name), "hub", "") or name
     if not (Path(name).is_dir() or re.fullmatch(r"[\w.-]+/[\w.-]+", name)):
         return ""
@@ -248,14 +236,11 @@ def other_vocabulary(name: str) -> str:
 
 
 def check_readable(name: str, part: str) -> None:
-    """Read the data of a name, unless they are yet to be downloaded.
-
-    Args:
-        name: a data set or file; part: "topics" and "qrels" are read, of "documents" the archives of ir_datasets.
+    """Read the topics or qrels of a name, or the archives of its documents, unless they are not downloaded yet.
 
     Raises:
-        InputError: topics or judgements that are damaged, an archive that is cut off.
-        UnavailableError: some that lack beside others that are here, and that cannot be downloaded.
+        InputError: damaged data.
+        UnavailableError: a part of the data is missing and cannot be downloaded.
     """
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
@@ -274,7 +259,7 @@ def check_readable(name: str, part: str) -> None:
 
 
 def _folder_of(name: str) -> Path | None:
-    """The folder in which ir_datasets keeps what it downloads of an id; None of other names, and of ids like a file."""
+    """The folder of ir_datasets with the data of an id; None for other names."""
     from rnnreranker.data import tripclick
     from rnnreranker.data.irds import SHORT_NAMES
 
@@ -286,7 +271,7 @@ def _folder_of(name: str) -> Path | None:
 
 
 def _check_archive(path: Path) -> None:
-    """Read an archive to its end, once for as long as its size and time stay; InputError: cut off or damaged."""
+    """Read an archive to its end, once for its size and time; InputError: cut off or damaged."""
     status = path.stat()
     seen = cache_home() / "digests" / f"whole-{fingerprint(str(path), status.st_size, status.st_mtime_ns)}"
     if seen.exists():

@@ -1,6 +1,6 @@
 """The plan of a spec: every command from documents to measures; the runner runs it, pages print it.
 
-Readers of large files follow each other, and what no later step reads is removed.
+Readers of a large file follow each other, and a large file without later readers is removed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ REMOVABLE = ("index", "search", "labels", "negatives")  # commands whose output 
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of conditions on query sets, in an order in which they can be taken; each once.
+    """The steps of conditions on query sets, each once, in an order in which they can be taken.
 
-    published: query set and condition → file; keep: also large outputs that no later step reads.
+    published: query set and condition → file; keep: do not remove large outputs.
     """
 
     spec: Spec
@@ -40,7 +40,7 @@ class Plan:
     keep: bool = False
 
     def run_files(self, condition: Condition, query_set: QuerySet) -> list[Path]:
-        """The run files of a condition: one, or one for each context of a sweep; none where it is not measured."""
+        """The run files of a condition, one for each context of a sweep; none if it is not measured there."""
         if not condition.measured_on(query_set):
             return []
         given = self.published.get((query_set.id, condition.id))
@@ -52,34 +52,31 @@ class Plan:
         return {path: (entry, one) for entry, one in pairs for path in self.run_files(entry, one)}
 
     def outputs(self) -> list[Path]:
-        """All that the plan is for: the run files of its conditions and the records of its works."""
+        """The run files of the conditions and the records of the works."""
         runs = [path for one in self.query_sets for entry in self.conditions for path in self.run_files(entry, one)]
         return [*runs, *(work_file(self.spec, self.folder, work) for work in self.works)]
 
     def indexes(self, steps: Sequence[Step] | None = None) -> list[tuple[IndexEntry, str]]:
-        """The indexes of the spec that steps read (None = all), and what `--index` is given of each."""
+        """The indexes of the spec that steps read (None = all), and the value of `--index` for each."""
         read = {step.value("index") for step in (self.steps if steps is None else steps)}
         named = ((index, index_name(index, self.folder)) for index in self.spec.indexes)
         return [(index, name) for index, name in named if name in read]
 
     @cached_property
     def sizes(self) -> dict[Path, float]:
-        """Output of a step → GB of disk, without the prebuilt indexes that their steps are the first to read."""
+        """Output of a step → GB of disk, without prebuilt indexes."""
         return sizes(self.steps, self.spec)
 
     @cached_property
     def readers(self) -> dict[Path, list[Path]]:
-        """Outputs that are removed when nobody needs them any more → those of the steps that read them.
-
-        Never what is measured, nor an index that measuring reads.
-        """
+        """Large outputs to remove → the outputs of the steps that read them. Measuring reads the others."""
         read = {self.spec.redundancy, *(entry.id for entry in self.spec.indexes if entry.count)}
         indexes = (Path(index_name(entry, self.folder)) for entry in self.spec.indexes if entry.id in read)
         return {} if self.keep else readers(self.steps, self.sizes, {*self.outputs(), *indexes})
 
     @property
     def removed(self) -> dict[Path, list[Path]]:
-        """Output of a step → what nobody reads behind it."""
+        """Output of a step → the outputs that it reads last."""
         return last_readers(self.readers)
 
     def evaluations(self) -> list[str]:
@@ -96,7 +93,7 @@ class Plan:
         return lines
 
     def lines(self) -> list[str]:
-        """The complete plan in lines to paste into a shell: needs, commands, what is planned; pages show the same."""
+        """The plan in lines to paste into a shell: needs, commands, planned conditions."""
         sets = [entry.title for entry in self.query_sets if entry.title] if len(self.query_sets) == 1 else []
         lines = [f"# {(sets or [self.spec.title])[0]}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
         added = {one.folder or name for name, one in parts().items()}  # to an index, which has a folder already
@@ -114,7 +111,7 @@ class Plan:
         return [*lines, *(f"# {name}: planned: {text}" for name, text in lacking.items() if text)]
 
     def needs(self) -> dict[str, Any]:
-        """What the plan needs in all; of disk, what its files take at most at a time."""
+        """The needs of the plan; of disk the most at a time."""
         total = needs_of([self.spec.needs, *(entry.needs for entry in self.query_sets)] + [s.needs for s in self.steps])
         if "disk_gb" in total:
             total["disk_gb"] -= sum(self.sizes.values()) - peak(self.steps, self.sizes, self.removed)
@@ -130,11 +127,10 @@ def make_plan(
     published: Mapping[tuple[str, str], Path] | None = None,
     keep: bool = False,
 ) -> Plan:
-    """The plan of these conditions and those they need, all files under `folder`; None = all.
+    """The plan of conditions (None = all) and those they need, with all files under `folder`.
 
-    Indexes and models are shared by specs: they go to `folder/indexes` and `folder/models`; a relative folder gives
-    commands that can be pasted anywhere. published: query set and condition → the published run that it is; of others
-    the file is looked for where its own would be. keep: large files that no later step reads.
+    Specs share `folder/indexes` and `folder/models`. published: query set and condition → the published run that it is;
+    keep: do not remove large files.
     """
     query_sets = spec.query_sets if query_sets is None else query_sets
     conditions = spec.conditions if conditions is None else conditions
@@ -151,7 +147,7 @@ def make_plan(
 
 
 def sizes(steps: Sequence[Step], spec: Spec) -> dict[Path, float]:
-    """What the outputs of steps take, as `Plan.sizes`."""
+    """The GB of the outputs of steps, as `Plan.sizes`."""
     prebuilt = {entry.prebuilt: float(entry.needs.get("disk_gb", 0)) for entry in spec.indexes if entry.prebuilt}
     known = {}
     for step in steps:
@@ -161,10 +157,7 @@ def sizes(steps: Sequence[Step], spec: Spec) -> dict[Path, float]:
 
 
 def by_large_files(steps: Sequence[Step], size: Mapping[Path, float]) -> list[Step]:
-    """The steps in an order in which those that read something large follow it as soon as they can.
-
-    Plans without anything large keep their order. Every step stays behind those that make what it reads.
-    """
+    """The steps with the readers of a large file behind it, as soon as their inputs are made."""
     large = {step.output for step in steps if size[step.output] >= LARGE and step.module in REMOVABLE}
     if not large:
         return list(steps)
@@ -179,10 +172,7 @@ def by_large_files(steps: Sequence[Step], size: Mapping[Path, float]) -> list[St
 
 
 def readers(steps: Sequence[Step], size: Mapping[Path, float], kept: Collection[Path]) -> dict[Path, list[Path]]:
-    """Outputs that are removed when nobody needs them any more → those of the steps that read them; not `kept` ones.
-
-    Who adds a part to an index reads it, and who reads a part of it too.
-    """
+    """Large outputs, without `kept` ones → the outputs of the steps that read them or their parts."""
     reading = {
         one.output: [
             step.output
@@ -196,7 +186,7 @@ def readers(steps: Sequence[Step], size: Mapping[Path, float], kept: Collection[
 
 
 def last_readers(read_by: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Path]]:
-    """Output of a step → what nobody reads behind it."""
+    """Output of a step → the outputs that it reads last."""
     last: dict[Path, list[Path]] = {}
     for output, reading in read_by.items():
         last.setdefault(reading[-1], []).append(output)
@@ -204,7 +194,7 @@ def last_readers(read_by: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Path
 
 
 def peak(steps: Sequence[Step], size: Mapping[Path, float], gone: Mapping[Path, Sequence[Path]]) -> float:
-    """The most GB that the outputs of steps take at a time; gone: output of a step → what is removed then."""
+    """The most GB that the outputs of steps take at a time; gone: output of a step → those removed then."""
     taken = most = 0.0
     for step in steps:
         taken += size[step.output]

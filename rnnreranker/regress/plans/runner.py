@@ -1,4 +1,4 @@
-"""The runner: takes the steps of a plan that are stale, in processes of their own, and says what came of them."""
+"""The runner takes the stale steps of a plan, in processes of their own, and measures their runs."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Take = Callable[[Step], tuple[int, str]]  # runs a step's command: its exit code
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was measured, and the state of every run (query set, name) and every study and the like ("", id)."""
+    """The measured records, and the state of every run (query set, name) and work ("", id)."""
 
     records: list[Record]
     states: dict[Key, State]
 
     def reasons(self) -> dict[State, list[str]]:
-        """Why something is missing → the names of what."""
+        """Why something is missing → its names."""
         reasons: dict[State, list[str]] = {}
         for (_, name), state in self.states.items():
             if state.kind in ("skipped", "error") and name not in reasons.setdefault(state, []):
@@ -62,10 +62,9 @@ def chosen_plan(
     published: Mapping[tuple[str, str], Path] | None = None,
     keep: bool = False,
 ) -> Plan:
-    """The plan of what is asked for of a spec.
+    """The plan of the conditions and works that `only` names, with those they need.
 
-    Without `only`, all conditions; a spec without conditions: all its studies and the like. They take long, so that one
-    beside conditions is run when `only` names it, as it names conditions, which come with those that they need.
+    Without `only`: all conditions, or all works of a spec without conditions, as works take long.
 
     Raises:
         InputError: `only` names nothing in the spec.
@@ -88,13 +87,12 @@ def chosen_plan(
 
 
 def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = None, *, fresh: bool = False) -> Outcome:
-    """Take the steps of a plan that can be taken here, measure what they made, and compare.
+    """Take the steps of a plan that can be taken here, measure their runs, and compare.
 
     Args:
-        plan: of `chosen_plan`.
-        folder: of the specs, whose records the values are compared with where the spec expects none.
+        folder: of the specs with their records.
         jobs, take: see `run_plan`.
-        fresh: take every step again, also those whose output is current.
+        fresh: take current steps again.
     """
     if fresh:
         forget(plan)
@@ -118,7 +116,7 @@ def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = N
 
 
 def _pasted(value: Any, folder: Path) -> Any:
-    """A value of a record with the folder of this machine's files as printed commands have it.
+    """A value of a record with `PASTE_FOLDER` for the folder of this machine.
 
     >>> _pasted({"command": "study --index /home/me/cache/indexes/one", "seconds": 1}, Path("/home/me/cache"))
     {'command': 'study --index runs/indexes/one', 'seconds': 1}
@@ -128,10 +126,9 @@ def _pasted(value: Any, folder: Path) -> Any:
 
 
 def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:
-    """Take the stale steps of a plan, which goes on where it was killed; output of a step that was not taken → why.
+    """Take the stale steps of a plan; returns the output of each step that was not taken → why.
 
-    jobs: steps at a time; None = two, or one where a step says that it needs much. take: how a command is run; None =
-    in a process of its own.
+    jobs: steps at a time; None = two, or one if a step states needs. take: runs a command; None = in a process.
     """
     keys, take = Keys(plan), take or _process
     blocked = obstacles(plan, stale_steps(plan, keys))
@@ -165,7 +162,7 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
 
 
 def _say_sizes(plan: Plan, steps: list[Step]) -> None:
-    """What is about to be downloaded and written, and whether the memory may be too small."""
+    """Say the size of downloads and files, and whether memory may be too small."""
     needs = replace(plan, steps=tuple(steps)).needs() if steps else {}
     if any(needs.get(key) for key in ("download_gb", "disk_gb")):
         count, disk = command.counted(len(steps), "step"), needs.get("disk_gb", 0)
@@ -176,7 +173,7 @@ def _say_sizes(plan: Plan, steps: list[Step]) -> None:
 
 
 def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
-    """Remove what a step has read when all steps that read it are taken; of an index its description stays."""
+    """Remove the outputs that no step needs after this one; of an index its description stays."""
     steps = {step.output: step for step in plan.steps}
     for output, reading in plan.readers.items():
         if taken.output in reading and all(was_taken(steps[path], keys) for path in reading):
@@ -213,7 +210,7 @@ def _remove(path: Path) -> None:
 
 
 def _process(step: Step) -> tuple[int, str]:
-    """Exit code and last line of the command in a process of its own, whose output is shown on stderr as it comes."""
+    """Exit code and last line of the command in a process of its own, whose output goes to stderr."""
     say(step.command())
     argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.argv]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run

@@ -1,4 +1,4 @@
-"""A step of a plan: one command, with what it makes and reads; the names of its files; what became of it."""
+"""A step of a plan: one command with its output and inputs, the names of its files, and its state."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ RUNS = "runs"  # the argument of `fuse` that has no flag
 
 @dataclass(frozen=True)
 class Step:
-    """One command: what it is asked for, what it makes, from which files of other steps.
+    """One command.
 
     Attributes:
         module: `python -m rnnreranker.MODULE`.
-        request: flag (with _ for -) → value, in the order in which they are printed. The words of a list follow one
-            flag, each of a tuple has its own.
-        output: the file or folder that it makes; inputs: of other steps.
-        needs: as of a spec.
+        request: flag (with _ for -) → value, in printing order. The words of a list follow one flag, each of a tuple
+            has its own.
+        output: the file or folder that it makes; inputs: files of other steps.
+        needs: as in a spec.
     """
 
     module: str
@@ -51,7 +51,7 @@ class Step:
         return shlex.join(["python", "-m", f"rnnreranker.{self.module}", *self.argv])
 
     def value(self, name: str) -> str:
-        """The value of a flag as a text, or an empty one."""
+        """The value of a flag as a text, or ""."""
         value = self.request.get(name, "")
         return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
@@ -72,24 +72,24 @@ def request_words(name: str, value: Any) -> Iterator[str]:
 
 
 def run_files(spec: Spec, folder: Path, condition: Condition, query_set: QuerySet) -> list[Path]:
-    """Where the runs of a condition on a query set are written."""
+    """The run files of a condition on a query set."""
     return [folder / spec.name / f"{name}.{query_set.id}.txt" for name in condition.run_names]
 
 
 def work_file(spec: Spec, folder: Path, work: Work) -> Path:
-    """Where the records of a study, a tuning, … are written."""
+    """The file with the records of a work."""
     return folder / spec.name / f"{work.id}.json"
 
 
 def built_in(index: IndexEntry) -> bool:
-    """Whether an index is the one that searches make of a built-in collection; of other settings of parts: a folder."""
+    """Whether an index is of a built-in collection with default settings, which searches make by themselves."""
     if index.documents not in BUILT_IN:
         return False
     return all(choose_part(spec_part(name, its)).params == part(name).Params() for name, its in index.parts.items())
 
 
 def index_name(index: IndexEntry, folder: Path) -> str:
-    """What `--index` is given: a prebuilt or built-in name, or the folder of the index step."""
+    """The value of `--index`: a prebuilt or built-in name, or the folder of the index step."""
     if index.prebuilt or built_in(index):
         return index.prebuilt or index.documents
     return str(folder / "indexes" / f"{word_of(index.documents)}.{index.id}")
@@ -102,8 +102,8 @@ def word_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class State:
-    """`ok`: as expected; `new`: nothing is expected of these inputs yet; `changed`: beyond tolerance, better or worse;
-    `skipped`: cannot be done here; `error`: failed.
+    """`ok`: as expected; `new`: nothing is expected for these inputs yet; `changed`: beyond tolerance, better or worse;
+    `skipped`: impossible here; `error`: failed.
     """
 
     kind: Literal["ok", "new", "changed", "skipped", "error"]
@@ -114,6 +114,6 @@ class State:
 
 
 def state_of(error: RnnrerankerError) -> State:
-    """What an error makes of a step or a run: skipped where something cannot be had here."""
+    """The state of a step or a run after an error."""
     lacking = isinstance(error, UnavailableError | MissingDependencyError)
     return State("skipped" if lacking else "error", str(error))

@@ -1,4 +1,4 @@
-"""From YAML to a spec: everything that is wrong with a file and its parts at once, each with file:line."""
+"""From YAML to a spec: all mistakes of a file and its parts at once, each with file:line."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class SpecFile:
     """A YAML file, perhaps with its parts, and the line of every key.
 
     Attributes:
-        content: the mapping. All documents of the same text share it: do not change it.
-        problems: what is wrong, by file and line.
+        content: the mapping, shared by all documents of the same text: do not change it.
+        problems: (file, line) and message of each mistake.
 
     Raises:
         InputError: no such file, or not a YAML mapping.
@@ -44,11 +44,11 @@ class SpecFile:
         self.problems = [((path, line), text) for text, line in strange]
 
     def problem(self, keys: KeyPath, text: str) -> None:
-        """Note a problem at a path of keys; of a key that is missing, at what should hold it."""
+        """Note a problem at a path of keys."""
         self.problems.append((self.where(keys), text))
 
     def where(self, keys: KeyPath) -> tuple[Path, int]:
-        """File and line of a path of keys; of a key that is missing, those of what should hold it."""
+        """File and line of a path of keys, or of the nearest existing parent."""
         while keys not in self._lines:
             keys = keys[:-1]
         return self._lines[keys]
@@ -68,10 +68,10 @@ class SpecFile:
         self._lines = {**part._lines, **self._lines}
 
     def read(self, kind: type[E], data: bool = False) -> E:
-        """What the content says; data: look up the names of data sets.
+        """The entry of the content; data: look up the names of data sets.
 
         Raises:
-            InputError: everything that is wrong, each with file:line.
+            InputError: all mistakes, each with file:line.
         """
         made, errors = _validated(kind, self.content, {"data": data})
         bad = {one["loc"][:3] for one in errors}
@@ -87,7 +87,7 @@ class SpecFile:
 
 
 def _validated(kind: type[E], content: Any, context: dict[str, Any]) -> tuple[E | None, list[Any]]:
-    """The entry that a mapping makes, or None and pydantic's errors; `hint` of each says what an unknown key may be."""
+    """The entry of a mapping, or None and pydantic's errors, with a `hint` for unknown keys."""
     try:
         return kind.model_validate(content, context=context), []
     except ValidationError as error:
@@ -96,7 +96,7 @@ def _validated(kind: type[E], content: Any, context: dict[str, Any]) -> tuple[E 
 
 
 def _said(error: dict[str, Any]) -> tuple[KeyPath, str]:
-    """Where an error of pydantic is, and what it says in our words."""
+    """The keys of an error of pydantic, and its message in our words."""
     keys, kind = error["loc"], error["type"]
     name = next((key for key in reversed(keys) if isinstance(key, str)), "the file")
     if kind == "missing":
@@ -111,7 +111,7 @@ def _said(error: dict[str, Any]) -> tuple[KeyPath, str]:
 
 
 def _without(content: Any, errors: list[Any]) -> Any:
-    """A content without the values that have errors, so that its other values can be checked."""
+    """A content without the values that have errors."""
     kept = {key: {**value} if key in KINDS and isinstance(value, dict) else value for key, value in content.items()}
     for one in errors:
         keys = one["loc"][: 3 if one["loc"] and one["loc"][0] in KINDS else 1]
@@ -128,7 +128,7 @@ def query_set_names(folder: Path) -> dict[str, str]:
     """Query set → its spec, of all specs of a folder.
 
     Raises:
-        InputError: an id that two specs have, or that is the name of another spec.
+        InputError: an id of two specs, or equal to the name of another spec.
     """
     spec_of: dict[str, str] = {}
     specs = spec_names(folder)
@@ -143,12 +143,12 @@ def query_set_names(folder: Path) -> dict[str, str]:
 
 
 def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[QuerySet, ...]]:
-    """The spec of a name, a query set's name or a YAML file, and its query sets: all, or the one of that name.
+    """The spec of a name, a query set's name or a YAML file, and its query sets: all, or the named one.
 
     data: look up the names of data sets too, which loads ir_datasets.
 
     Raises:
-        InputError: no such spec (with the nearest names); as `read_spec`.
+        InputError: an unknown name (with the nearest ones); as `read_spec`.
     """
     sets = query_set_names(folder)
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
@@ -162,12 +162,12 @@ def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[
 
 
 def read_spec(path: Path, data: bool = False) -> Spec:
-    """The spec in a file, with its parts. Conditions without an index get the only one of the spec.
+    """The spec of a file with its parts. Conditions without an index get the only one of the spec.
 
     data: look up the names of data sets too.
 
     Raises:
-        InputError: everything that is wrong with the file and its parts, each with file:line.
+        InputError: all mistakes of the file and its parts, each with file:line.
     """
     document = SpecFile(path)
     for part in list(_parts(document))[::-1]:
@@ -189,7 +189,7 @@ def read_spec(path: Path, data: bool = False) -> Spec:
 
 
 def _parts(own: SpecFile) -> Iterator[SpecFile]:
-    """The files that a spec names as its parts."""
+    """The files of the parts that a spec names."""
     listed = own.content.get("parts")
     for number, name in enumerate(listed if isinstance(listed, list) else ()):
         path = own.path.parent / "parts" / f"{name}.yaml"

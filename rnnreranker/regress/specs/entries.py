@@ -69,7 +69,7 @@ E = TypeVar("E", bound="Entry")
 
 
 class Entry(BaseModel):
-    """What a YAML file says under a key. Unknown keys are refused, and what `faults` yields."""
+    """The value of a key of a YAML file; refuses unknown keys and what `faults` yields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     in_another: ClassVar[bool] = True  # entry
@@ -79,11 +79,11 @@ class Entry(BaseModel):
 
     @property
     def id(self) -> str:
-        """The key that it has in the file."""
+        """Its key in the file."""
         return self._id
 
     def faults(self) -> Faults:
-        """What it must not say, or must."""
+        """The keys of each wrong value, and the message."""
         for key in self.required:
             if key not in self.model_fields_set:
                 yield (), f"key {key.rstrip('_')} is missing"
@@ -91,7 +91,7 @@ class Entry(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _note_hints(cls, content: Any, info: ValidationInfo) -> Any:
-        """Note in the context which key an unknown one may be meant for."""
+        """Note the nearest known key of each unknown one in the context."""
         if isinstance(content, dict) and info.context is not None:
             known = [field.alias or name for name, field in cls.model_fields.items()]
             info.context.update({str(key): nearest(str(key), known) for key in content if key not in known})
@@ -129,7 +129,6 @@ class OfTexts(Entry):
     text: Names = ()  # the fields that are read of them; () = the usual ones
 
     def faults(self) -> Faults:
-        """Fields that cannot be read, or are not of documents."""
         yield from super().faults()
         if self.text and ",".join(self.text) not in CHOICES:
             choices = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
@@ -139,7 +138,7 @@ class OfTexts(Entry):
 
 
 class IndexEntry(OfTexts):
-    """A prebuilt index of Pyserini, or documents with the parts that are made of them."""
+    """A prebuilt index of Pyserini, or documents with the parts made of them."""
 
     prebuilt: str = ""
     count: Bounds | None = None  # fewest and most documents
@@ -147,7 +146,6 @@ class IndexEntry(OfTexts):
     needs: Needs = {}
 
     def faults(self) -> Faults:
-        """What an index must not say."""
         yield from super().faults()
         if bool(self.prebuilt) == bool(self.documents):
             yield (), "give either `prebuilt` or `documents`"
@@ -181,14 +179,14 @@ class QuerySet(Entry):
     needs: Needs = {}
 
     def model_post_init(self, context: Any) -> None:
-        """Set the protocol that belongs to the judgements, where none is given."""
+        """Set the default protocol."""
         super().model_post_init(context)
         if not self.protocols:
             object.__setattr__(self, "protocols", (named_protocol(self.qrels),))
 
 
 class ValidationSet(Entry):
-    """Topics with their original labels, which a training is validated on."""
+    """Topics with their original labels, for the validation of a training."""
 
     required = ("topics", "qrels")
     topics: Topics = ""
@@ -196,10 +194,10 @@ class ValidationSet(Entry):
 
 
 class Model(OfTexts):
-    """A model that is trained: a query encoder against the vectors of an index, or one that reads texts.
+    """A model to train: a query encoder on the vectors of an index, or one that reads texts.
 
-    The latter, sparse and late-interaction encoders and cross-encoders, begin at the model that `start` names. A masked
-    language model has neither topics nor labels: it learns from the texts of `documents` or of an index.
+    Models of texts (sparse, late, cross) begin with the model that `start` names. A masked language model learns from
+    the texts of `documents` or an index, without topics and labels.
     """
 
     required = ("train",)
@@ -225,13 +223,12 @@ class Model(OfTexts):
 
     @property
     def starts(self) -> list[str]:
-        """The model of the spec that the training begins with: `{model: ID}`, of a query encoder also the id alone."""
+        """The model of the spec that the training begins with, in a list."""
         if self.train.name == "query" and isinstance(self.start, str):
             return [self.start] if self.start else []
         return list(models_in(self.start))
 
     def faults(self) -> Faults:
-        """What a model must not say."""
         yield from super().faults()
         made = [name for name in STEPS if name == "candidates" or getattr(self, name)]
         for name in self.step_needs:
@@ -262,7 +259,7 @@ class Model(OfTexts):
 
     @property
     def filters(self) -> str:
-        """The filter of its negatives; "" where vectors filter none."""
+        """The filter of its negatives by vectors, or ""."""
         return self.negatives.name if self.negatives and self.negatives.name != "none" else ""
 
 
@@ -302,31 +299,29 @@ class Condition(Entry):
 
     @property
     def ways(self) -> list[str]:
-        """How it is made: one of retrieve, fuse, aggregate, expand and rerank; none of what is planned or published."""
+        """The keys that say how it is made, one at most; none for a planned or published run."""
         return [key for key in ("retrieve", "fuse", "aggregate", "expand", "rerank") if getattr(self, key)]
 
     @property
     def published(self) -> bool:
-        """Whether it is a run of others, which nothing here makes."""
+        """Whether it is a run of others, without steps here."""
         return bool(self.runs) and not (self.ways or self.planned)
 
     @property
     def base(self) -> str:
-        """The condition that it is compared with; empty for a retrieval or a fusion that names none."""
+        """The condition that it is compared with, or ""."""
         return self.against or (self.of[0] if self.rerank or self.expand else "")
 
     def measured_on(self, query_set: QuerySet) -> bool:
-        """Whether it is measured on a query set."""
         return query_set.id in (self.query_sets or (query_set.id,))
 
     def uses(self) -> list[tuple[str, str, Written]]:
-        """The methods that read an index: the key that names each, its kind, the method with its settings."""
+        """The methods that read an index: the key, kind and written form of each."""
         named = [("retrieve", "retriever", self.retrieve), ("expand", "expander", self.expand)]
         named += [("rerank", "reranker", use) for use in self.rerank]
         return [(key, kind, use) for key, kind, use in named if use]
 
     def faults(self) -> Faults:
-        """What a condition must not say."""
         yield from super().faults()
         ways = self.ways
         if len(ways) != 1 and not ((self.planned or self.published) and not ways):
@@ -357,9 +352,9 @@ class Condition(Entry):
 
 
 class Work(Entry):
-    """One command that is no search: a study, a tuning, a recovery or a diagnosis, with the options of the command.
+    """A study, a tuning, a recovery or a diagnosis, with the options of its command.
 
-    Of the options `index`, `of` and `query_set` name entries of the spec.
+    The options `index`, `of` and `query_set` name entries of the spec.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -367,7 +362,7 @@ class Work(Entry):
 
     @property
     def kind(self) -> str:
-        """The kind of the record that it makes."""
+        """The kind of its record."""
         return self._kind
 
     @property
@@ -376,5 +371,5 @@ class Work(Entry):
         return self.model_extra or {}
 
     def teachers(self) -> list[Written]:
-        """What a recovery names beside; empty where `check_work` refuses it."""
+        """The teachers of a recovery; none if `check_work` refuses them."""
         return [] if problems_of(lambda: beside_parts(self.options)) else beside_uses(self.options)

@@ -1,4 +1,4 @@
-"""Fields and methods of specs: types that check what is written there, and methods in the form of their commands."""
+"""Field types of specs, and methods in the form of their commands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MODEL_OPTIONS = ("arms", "encoder")  # of works, that may name models
 
 
 def models_in(value: Any) -> Iterator[str]:
-    """The ids of the models that a setting, a method, or settings in lists and mappings name.
+    """The ids of models in a setting, a method, or settings in lists and mappings.
 
     >>> list(models_in({"encoders": ["minilm", {"model": "mine"}], "context": 100}))
     ['mine']
@@ -55,7 +55,7 @@ def models_in(value: Any) -> Iterator[str]:
 
 
 def with_folders(value: Any, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Any:
-    """A setting as its command takes it: folders in place of models, the entries of a list joined by commas.
+    """A setting as its command reads it: folders for models, lists joined by commas.
 
     >>> with_folders({"encoders": ["minilm", {"model": "mine"}], "context": 100}, "runs/{}".format)
     {'encoders': 'minilm,runs/mine', 'context': 100}
@@ -70,12 +70,12 @@ def with_folders(value: Any, folder: Callable[[str], str | Path] = "runs/models/
 
 
 def use_with_folders(use: Written, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Written:
-    """A method with its settings as its command takes them."""
+    """A method with its settings as its command reads them."""
     return dataclasses.replace(use, params={key: with_folders(value, folder) for key, value in use.params.items()})
 
 
 def module_of(name: str) -> str:
-    """The module behind `python -m rnnreranker.NAME`: the `__main__` of a folder, else the file itself.
+    """The module of `python -m rnnreranker.NAME`.
 
     >>> module_of("search"), module_of("fuse")
     ('rnnreranker.search.__main__', 'rnnreranker.fuse')
@@ -84,10 +84,10 @@ def module_of(name: str) -> str:
 
 
 def spec_part(name: str, its: Any, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Written:
-    """A part of an index with the settings that a spec has for it, those of its encoder in the form of the encoder.
+    """A part of an index with its settings in a spec, those of its encoder in the form of the encoder.
 
     Raises:
-        InputError: no such part, settings that are no mapping.
+        InputError: an unknown part, settings that are no mapping.
     """
     refuse((not isinstance(its, dict | None), f"{name}: {its!r}; expected its settings, as {{}}"))
     choose_part(Written(name))
@@ -95,10 +95,10 @@ def spec_part(name: str, its: Any, folder: Callable[[str], str | Path] = "runs/m
 
 
 def check_part(name: str, its: Any) -> tuple[str, ...]:
-    """Check the settings of a part of an index; the parts that it can be made of.
+    """The parts that a part of an index can be made of, after a check of its settings.
 
     Raises:
-        InputError: no such part, settings that it does not have, values out of range.
+        InputError: an unknown part or setting, a value out of range.
     """
     return tuple(part(name).origins(choose_part(spec_part(name, its)).params))
 
@@ -109,16 +109,15 @@ def parts_read(kind: str, use: Written) -> set[str]:
 
 
 def has_context(use: Written) -> bool:
-    """Whether a reranker has a number of candidates that take part."""
+    """Whether a reranker has a setting `context`."""
     return "context" in hints_of(find("reranker", use.name).Params)
 
 
 def check_labels(use: Written) -> ChosenLabeler:
-    """Labels as `python -m rnnreranker.labels` makes them.
+    """The labeler of labels, as `python -m rnnreranker.labels` makes them.
 
     Raises:
-        InputError: no such method, settings and options that it does not have, values out of range, a source that is
-            not for it.
+        InputError: an unknown method, setting, option or source, a value out of range.
     """
     from rnnreranker.labels.request import choose_labeler
 
@@ -138,7 +137,7 @@ def check_labels(use: Written) -> ChosenLabeler:
 
 
 def labels_options(use: Written) -> tuple[Written, dict[str, Any]]:
-    """A method of labels with its settings, and options of the command that stand among them in a spec.
+    """A method of labels with its settings, and the options of the command among them.
 
     >>> labels_options(Written("hard", {"depth": 100}))
     (Written(name='hard', params={}, preset=''), {'depth': 100})
@@ -155,11 +154,10 @@ def flags_of(module: str) -> frozenset[str]:
 
 
 def check_work(kind: str, given: dict[str, Any]) -> None:
-    """Check the options of the command of a study, a tuning, …; of a study those of its training and its arms too.
+    """Check the options of a study, a tuning, …; of a study also those of its training and arms.
 
     Raises:
-        InputError: options that it does not have, methods or settings that it does not know, values out of range,
-            options that do not belong together, a condition without a query set.
+        InputError: an unknown option, method or setting, a value out of range, a condition without a query set.
     """
     module = MODULES.get(kind, kind)
     flags = flags_of(module)
@@ -191,7 +189,7 @@ def beside_parts(options: dict[str, Any]) -> set[str]:
     """The parts of an index that the teachers of a recovery read.
 
     Raises:
-        InputError: no such teacher, settings that it does not have.
+        InputError: an unknown teacher or setting.
     """
     from rnnreranker.lab.recover.teachers import choose_teacher, needs_of
 
@@ -199,7 +197,7 @@ def beside_parts(options: dict[str, Any]) -> set[str]:
 
 
 def beside_uses(options: dict[str, Any]) -> list[Written]:
-    """The teachers of a recovery, as the spec names them.
+    """The teachers of a recovery.
 
     Raises:
         InputError: no list of methods.
@@ -221,7 +219,7 @@ UNITS = {  # of sizes that steps need
 
 
 def _use(check: Callable[[Written], Any]) -> PlainValidator:
-    """Reads a method with its settings, and checks it as its command takes it."""
+    """Reads a method with its settings, and checks it as its command does."""
 
     def read(value: Any) -> Written:
         use = Written.read(value)
@@ -232,7 +230,7 @@ def _use(check: Callable[[Written], Any]) -> PlainValidator:
 
 
 def listed(value: Any) -> tuple[Any, ...]:
-    """A list as a tuple; an empty one of null."""
+    """A list as a tuple; () for null."""
     if not isinstance(value, list | tuple | None):
         raise ValueError(f"{value!r}; expected a list with at least one entry")
     return tuple(value or ())
@@ -249,7 +247,7 @@ def _protocol(name: str) -> str:
 
 
 def _data(kind: str) -> AfterValidator:
-    """Looks up the name of documents, topics or judgements; files are looked for when a step needs them."""
+    """Looks up the name of documents, topics or judgements; a step looks for files."""
 
     def check(name: str, info: ValidationInfo) -> str:
         if name and (info.context or {}).get("data"):
@@ -315,7 +313,7 @@ Training = Annotated[Written, _use(training_of)]
 
 
 def needs_of(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Needs together: sizes and hours added up (memory: the most), agreements and files listed once."""
+    """Needs in all: sums of sizes and hours, the largest memory, each agreement and file once."""
     total: dict[str, Any] = {}
     for needs in several:
         for key, value in needs.items():

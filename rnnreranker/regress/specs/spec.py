@@ -1,7 +1,7 @@
-"""Specs: collections with their indexes, query sets, models and conditions, and what is studied on them.
+"""Specs: collections with their indexes, query sets, models and conditions, and the works on them.
 
-Entries are pydantic models. Types, methods with their settings and names of data are checked field by field; `faults`
-says what an entry must not say besides, and `Spec.faults` what entries must not say of each other.
+Pydantic checks types, methods and names of data field by field, `faults` of an entry its fields together, and
+`Spec.faults` the links between entries.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ class Spec(Entry):
 
     @property
     def published(self) -> bool:
-        """Whether a condition of it is a published run."""
+        """Whether one of its conditions is a published run."""
         return any(condition.published for condition in self.conditions)
 
     @property
     def dense_encoder(self) -> str:
-        """The encoder of its first index with vectors, or what one begins with that the spec trains; "" without one."""
+        """The encoder of its first index with vectors, or the start of a trained one; "" without any."""
         encoder: Any = next((entry.parts[USUAL]["encoder"] for entry in self.indexes if USUAL in entry.parts), "")
         while isinstance(encoder, dict):
             model = self.model(encoder["model"])
@@ -105,27 +105,24 @@ class Spec(Entry):
         raise InputError(f"{name}: no such {kind} in {self.name}; {nearest(name, [entry.id for entry in entries])}")
 
     def condition(self, name: str) -> Condition:
-        """The condition of that id; InputError: no such condition, with the nearest ids, as of those below."""
+        """The condition of an id; InputError: unknown, with the nearest ids; so for the three below."""
         condition: Condition = self._named("conditions", name, "condition")
         return condition
 
     def index(self, name: str) -> IndexEntry:
-        """The index of that id."""
         index: IndexEntry = self._named("indexes", name, "index")
         return index
 
     def model(self, name: str) -> Model:
-        """The model of that id."""
         model: Model = self._named("models", name, "model")
         return model
 
     def query_set(self, name: str) -> QuerySet:
-        """The query set of that id."""
         query_set: QuerySet = self._named("query_sets", name, "query set")
         return query_set
 
     def measures_of(self, query_set: QuerySet) -> tuple[str, ...]:
-        """What is measured on a query set."""
+        """The measures of a query set."""
         return query_set.measures or self.measures
 
     def conditions_of(self, query_set: QuerySet) -> tuple[Condition, ...]:
@@ -133,7 +130,6 @@ class Spec(Entry):
         return tuple(entry for entry in self.conditions if entry.measured_on(query_set))
 
     def faults(self) -> Faults:
-        """What a spec must not say as a whole, and its entries of each other."""
         yield from super().faults()
         groups = {key: {entry.id: entry for entry in getattr(self, key)} for key in KINDS}
         if not self.conditions and not self.works:
@@ -167,7 +163,7 @@ class Spec(Entry):
         yield from _unknown(self.expected, known, ("expected",))
 
     def _wrong_links(self, entry: Any, groups: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
-        """Unknown names, models of another kind and missing parts of indexes: the key of each, and what is wrong."""
+        """The key and message of each unknown name, model of another kind and missing part of an index."""
         for key, name, group, kind in links(entry):
             known = groups[group]
             if name not in known:
@@ -192,7 +188,7 @@ KINDS: dict[str, type[Entry]] = {
 
 
 def _unknown(value: Any, known: Any, keys: KeyPath) -> Faults:
-    """Names in `expected` that are not of the spec; known: those of every level."""
+    """Unknown names in `expected`; known: those of each level."""
     for name, inner in (value or {}).items():
         if name not in known:
             yield (*keys, name), f"expected {name}: no such {LEVELS[len(keys) - 1]}; {nearest(str(name), known)}"
@@ -201,7 +197,7 @@ def _unknown(value: Any, known: Any, keys: KeyPath) -> Faults:
 
 
 def links(entry: Any) -> Iterator[tuple[str, str, str, str]]:
-    """The names of other entries in an entry: its key, the name, where that must be, the kind of a model ("" = any)."""
+    """The names of other entries in an entry: key, name, group of the other, kind of a model ("" = any)."""
     said = entry.options if isinstance(entry, Work) else dict(entry)
     named = {"of": "conditions", "query_sets": "query_sets", "query_set": "query_sets"}
     if isinstance(entry, Condition):
@@ -236,7 +232,7 @@ def _models_for(name: str) -> str:
 
 
 def _reads(entry: Any) -> Iterator[tuple[str, str, str, set[str]]]:
-    """What an entry reads of indexes: its key, the method, the index, the parts."""
+    """The parts of indexes that an entry reads: key, method, index, parts."""
     if isinstance(entry, Condition):
         for key, kind, use in entry.uses():
             yield key, f"{kind} {use.name}", entry.index, parts_read(kind, use)
@@ -251,13 +247,13 @@ def _reads(entry: Any) -> Iterator[tuple[str, str, str, set[str]]]:
 
 
 def planned(spec: Spec, condition: Condition) -> str:
-    """What the toolkit lacks for a condition or one that it needs; empty when every step is there."""
+    """What the toolkit lacks for a condition or one that it needs, or ""."""
     lacking = (planned(spec, spec.condition(name)) for name in condition.of)
     return condition.planned or next(filter(None, lacking), "")
 
 
 def specs_folder(named: str | None = None) -> Path:
-    """The folder of specs: the one named, else the checkout's `regressions/`, else the copy inside the package.
+    """The named folder of specs, else the checkout's `regressions/`, else the package's.
 
     Raises:
         InputError: the named folder does not exist.
@@ -273,5 +269,5 @@ def specs_folder(named: str | None = None) -> Path:
 
 
 def spec_names(folder: Path) -> list[str]:
-    """The names of all specs in a folder, in order."""
+    """The sorted names of all specs in a folder."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
