@@ -111,7 +111,7 @@ def cells_of(page: str) -> list[dict[str, Any]]:
 
 
 def test_every_cell_once_with_its_address_and_details() -> None:
-    shared = {"commands": ["one command"], "parameters": {"path": Path("x")}}
+    shared = {"commands": ["one command"], "parameters": {"path": "x"}}
     cells = [
         cell(**shared, measured=0.3, state="changed"),
         cell(row="R. TAS-B", **shared, history=[{"date": "2026-11-21", "value": 0.1}]),

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from math import log2
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from rnnreranker.regress.papers.matrix import STATES, Matrix
 from rnnreranker.regress.records import records_file
 from rnnreranker.regress.specs.checks import find_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
-from rnnreranker.runs import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -151,35 +149,6 @@ class TestWhatItScores:
         with pytest.warns(DataWarning, match=r"bm25: no judged docid is in the run, so every measure is 0"):
             (record,), _ = measure_published(find_runs(runs, asked), runs)
         assert record.outcome["values"]["trec"]["RR@2"] == 0
-
-    def test_runs_of_a_query_set_are_compared_topic_by_topic(self, specs: Path, tmp_path: Path) -> None:
-        from scipy.stats import ttest_rel
-
-        ranks = {"bm25": [1, 2, 4, 2], "later": [1, 1, 1, 2]}
-        (tmp_path / "qrels.txt").write_text("".join(f"q{n} 0 d0 2\n" for n in range(4)))
-        (specs / "small.yaml").write_text(
-            (specs / "small.yaml").read_text().replace("[RR@2, nDCG@2, R@100]", "[RR@5, nDCG@5]")
-        )
-        folder = tmp_path / "small"
-        folder.mkdir()
-        for name, places in ranks.items():
-            entries = {
-                f"q{n}": {f"x{rank}" if rank != place else "d0": -float(rank) for rank in range(1, 6)}
-                for n, place in enumerate(places)
-            }
-            Run.from_dict(entries).write(folder / f"{name}.txt")
-        spec, (query_set,) = find_spec("small", specs)
-        found, _ = measure_published(find_runs(folder, [(spec, query_set)]), folder)
-        gains = {"RR@5": lambda place: 1 / place, "nDCG@5": lambda place: 1 / log2(1 + place)}
-        p = {
-            name: ttest_rel(*([gain(place) for place in places] for places in ranks.values())).pvalue
-            for name, gain in gains.items()
-        }
-        pairs = [pair for pair in found[0].outcome["pairs"] if pair["protocol"] == "dl"]
-        assert [(pair["condition"], pair["sha256"]) for pair in pairs] == [("later", found[1].inputs["run"])] * 2
-        for pair in pairs:  # Holm: the smaller of two p doubled, the larger never below that
-            assert pair["p_holm"] == pytest.approx(max(2 * min(p.values()), p[pair["measure"]]), abs=1e-6)
-        assert {pair["condition"] for pair in found[1].outcome["pairs"]} == {"bm25"}
 
 
 class TestTheCommand:

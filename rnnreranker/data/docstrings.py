@@ -1,8 +1,7 @@
 """The docstrings of the standard library, gathered by a Python that has loaded nothing else.
 
 `python -I -S docstrings.py NAME...` prints a JSON array of [docid, title, name in words, docstring], sorted by docid.
-Libraries such as transformers change classes of the standard library, hence the process of its own. The NAMEs are kept
-even with a short docstring.
+The NAMEs are kept even with a short docstring.
 """
 
 from __future__ import annotations

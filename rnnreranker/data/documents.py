@@ -81,10 +81,7 @@ def _from_tags(path: Path, fields: Sequence[str]) -> Iterator[Document]:
 
 
 def texts_by_id(name: str, fields: Sequence[str] | None = None) -> Mapping[str, str]:
-    """The texts of a source by docid: from the store of ir_datasets where it can be made, else held in memory.
-
-    Args and Raises: as `load_documents`.
-    """
+    """Docid → text of a source: from the store of ir_datasets, else in memory; as `load_documents`."""
     fields = fields_of(name, fields)
     source = local.source(name, "documents")
     if source not in BUILT_IN and not _is_local(source):
@@ -101,8 +98,7 @@ class StoredTexts(Mapping[str, str]):
     """The texts of a data set of ir_datasets by docid, each read on demand.
 
     Raises:
-        InputError: no such data set, or one without documents, or with damaged ones.
-        UnavailableError: documents that cannot be downloaded, a store that cannot be written.
+        InputError: unknown or damaged data; UnavailableError: no download, a store that cannot be written.
     """
 
     def __init__(self, name: str, fields: Sequence[str]) -> None:
@@ -142,8 +138,7 @@ class GivenDocuments:
         """The documents of an object.
 
         Args:
-            given: (docid, text) or (docid, text, vector) tuples, {docid: text}, {docid: record}, records with the keys
-                that `load_documents` reads, or a data frame of such columns.
+            given: (docid, text[, vector]) tuples, {docid: text}, {docid: record}, records or a data frame.
             fields: of the texts of records.
 
         Raises:

@@ -23,8 +23,8 @@ def source(name: str, part: str) -> str:
     """The file, folder of documents or ir_datasets id that holds "documents", "topics" or "qrels"; else the name.
 
     Raises:
-        InputError: a folder in BEIR layout that lacks this part or split.
-        UnavailableError: a folder of `collections/`, TripClick or a ReQA set that is not here.
+        InputError: a folder in BEIR layout without this part or split.
+        UnavailableError: a data set that is not here.
     """
     if not name.strip():
         raise InputError(f"{part}: an empty name; expected a file, a folder or the name of a data set")
@@ -69,7 +69,7 @@ def document_files(path: Path) -> list[Path]:
 
 
 def judged_file(name: str) -> Path | None:
-    """The qrels whose queries are the topics of a folder in BEIR layout; None for other names, and without qrels."""
+    """The qrels whose queries are the topics of a folder in BEIR layout; None without such."""
     folder_and_split = None if is_there(name) else _folder(name)
     if folder_and_split is None or not (folder_and_split[0] / "qrels").is_dir():
         return None
@@ -77,7 +77,7 @@ def judged_file(name: str) -> Path | None:
 
 
 def kept_at(name: str) -> Path | None:
-    """The existing file or folder that a name is read from, without opening it; None for ids and absent files."""
+    """The existing file or folder that a name is read from, or None."""
     if tripclick.is_name(name):
         return next(iter(tripclick.folders()), None)
     name = name.removeprefix(reqa.MADE_FROM)

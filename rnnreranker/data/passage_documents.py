@@ -26,11 +26,11 @@ def documents_by(
     """The document of each passage, and the position of the passage in it.
 
     Args:
-        passages: signs between the ids of document and passage, as in `D7#2`; `reqa-squad` and the like for `#`; a file
-            `passage<TAB>document`, plain or .gz; or an ir_datasets id whose passages have `msmarco_document_id`.
+        passages: signs between the ids of document and passage, as in `D7#2`; `reqa-squad` and the like; a file
+            `passage<TAB>document`; or an ir_datasets id whose passages have `msmarco_document_id`.
         docids: V distinct passages.
         ordered: whether positions are needed: the last number after the signs, the line in the file, or the first
-            character of the passage in its document.
+            character in the document.
 
     Returns:
         (V,) object array of document ids; (V,) int64 positions, or None.

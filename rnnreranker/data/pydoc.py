@@ -1,8 +1,4 @@
-"""The built-in collection: the documentation of the running Python's standard library, made from its docstrings.
-
-The documents depend on the Python alone. `pydoc_files/uses.tsv` adds sentences on typical use to built-in types and
-functions.
-"""
+"""The built-in collection: the docstrings of the running Python's standard library, and `pydoc_files/uses.tsv`."""
 
 from __future__ import annotations
 
@@ -19,18 +15,10 @@ from typing import Any
 
 from rnnreranker.base import files
 from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.files.json_files import read_json
 from rnnreranker.data.document import Document
 
 OWN_FILES = ("pydoc.py", "docstrings.py", "pydoc_files/modules.txt", "pydoc_files/uses.tsv")
-NOT_READ = (
-    "__pycache__",
-    "dist-packages",
-    "ensurepip",
-    "idlelib",
-    "site-packages",
-    "test",
-    "turtledemo",
-)  # of the library
 
 
 def documents() -> Iterator[Document]:
@@ -52,56 +40,36 @@ def fingerprint() -> str:
         UnavailableError: as `documents`.
     """
     remembered = files.cache_home() / "digests" / f"pydoc-{files.fingerprint(*_depends_on())}.json"
-    try:
-        known = json.loads(remembered.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        known = None
-    if isinstance(known, str) and re.fullmatch("[0-9a-f]{16}", known):
-        return known
+    with contextlib.suppress(InputError):
+        known = read_json(remembered)
+        if isinstance(known, str) and re.fullmatch("[0-9a-f]{16}", known):
+            return known
     digest = files.fingerprint(*([document.docid, document.text] for document in _documents()))
-    try:
+    with contextlib.suppress(OSError, InputError):  # without a cache folder the next call takes as long
         remembered.parent.mkdir(parents=True, exist_ok=True)
         files.write_json(remembered, digest)
-    except (OSError, InputError):
-        return digest  # a cache folder that cannot be written costs time, not correctness
     return digest
 
 
 def _depends_on() -> Iterator[Any]:
-    """The interpreter, this package's files, and size and time of the library's files."""
-    yield [sys.version, sys.executable, sys.platform]
+    """The interpreter, its library and this package's files."""
+    library = os.stat(os.__file__)
+    yield [sys.version, sys.executable, sys.platform, library.st_size, library.st_mtime_ns]
     for name in OWN_FILES:
         yield resources.files("rnnreranker.data").joinpath(name).read_bytes()
-    read = [sys.executable]
-    for folder, below, names in os.walk(os.path.dirname(os.__file__)):
-        below[:] = sorted(name for name in below if name not in NOT_READ)
-        read.extend(os.path.join(folder, name) for name in sorted(names))
-    for path in read:
-        with contextlib.suppress(OSError):  # a link to nowhere
-            stat = os.stat(path)
-            yield [path, stat.st_size, stat.st_mtime_ns]
 
 
 @functools.cache
 def _documents() -> tuple[Document, ...]:
     uses = _uses()
-    documents = []
-    for docid, title, words, docstring in _gathered(sorted(uses)):
-        lines = [title, words, docstring]
-        if docid in uses:
-            lines.append(uses[docid])
-        documents.append(Document(docid, re.sub(r" at 0x[0-9A-Fa-f]+", "", "\n".join(lines))))
-    return tuple(documents)
+    lines = ((docid, [*about, *([uses[docid]] if docid in uses else [])]) for docid, *about in _gathered(sorted(uses)))
+    return tuple(Document(docid, re.sub(r" at 0x[0-9A-Fa-f]+", "", "\n".join(own))) for docid, own in lines)
 
 
 def _uses() -> dict[str, str]:
     """Docid → a sentence on typical use."""
     content = resources.files("rnnreranker.data").joinpath("pydoc_files/uses.tsv").read_text(encoding="utf-8")
-    uses = {}
-    for line in content.splitlines():
-        docid, _, sentence = line.partition("\t")
-        uses[docid] = sentence
-    return uses
+    return dict(line.split("\t", 1) for line in content.splitlines())
 
 
 def _gathered(names: list[str]) -> list[list[str]]:

@@ -135,7 +135,7 @@ def _checked(frame: pandas.DataFrame, source: str, lines_of: Sequence[str] = ())
     """Judgements with ids as text and whole grades, each pair once; lines_of: file:line of each row.
 
     Raises:
-        InputError: no judgements, another kind of id or grade, a pair with two grades.
+        InputError: no judgements, a wrong id or grade, a pair with two grades.
     """
     if not len(frame):
         raise InputError(f"{source}: no judgements; expected lines of `qid 0 docid grade`")

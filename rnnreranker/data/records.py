@@ -162,14 +162,14 @@ def form_of(path: Path) -> Form:
     return "tags" if first.startswith("<") else "json" if first.startswith(("{", "[")) else "tsv"
 
 
-def read_rows(path: Path, shape: Shape, form: Form) -> Rows:
+def read_rows(path: Path, shape: Shape, form: Form, lines: Lines | None = None) -> Rows:
     """The records of a file, plain or .gz, streamed; "tags" are read as columns. `beside` explains queries.
 
     Raises:
         InputError: an unreadable file, a malformed record (with file:line).
     """
     if form not in ("json", "parquet"):
-        yield from of_columns(read_lines(path), str(path), shape)
+        yield from of_columns(lines or read_lines(path), str(path), shape)
         return
     records = of_parquet(path, shape) if form == "parquet" else of_json(read_lines(path), str(path), shape.expected)
     seen: dict[str, list[str]] = {}  # documents beside queries
@@ -187,8 +187,7 @@ def read_rows(path: Path, shape: Shape, form: Form) -> Rows:
 def beside(record: dict[str, Any], number: int, where: str, shape: Shape) -> list[dict[str, Any]]:
     """The records of `shape` in a query with positive and negative documents; of another query itself.
 
-    FlagEmbedding writes texts, whose docids are their digests; Tevatron writes objects with `docid` and `text`. A query
-    without an id gets its number.
+    FlagEmbedding writes texts, whose docids are digests; Tevatron writes objects.
 
     Raises:
         InputError: the documents are no list of texts or objects.
@@ -266,7 +265,7 @@ def of_columns(lines: Lines, source: str, shape: Shape) -> Rows:
 
 
 def of_json(lines: Lines, source: str, expected: str = "") -> Records:
-    """The objects of numbered lines, one a line; an array or an object on several lines is held in memory.
+    """The objects of numbered lines; an array or an object on several lines is held in memory.
 
     Raises:
         InputError: not JSON, or no object (with file:line).
@@ -311,11 +310,11 @@ def read_topics(source: Path | str, lines: Lines | None = None) -> dict[str, str
     Raises:
         InputError: a malformed line (with file:line), an id that is no word or not unique, no text, no topics.
     """
-    form = form_of(Path(source)) if lines is None else "tsv"
+    form = "tsv" if lines else form_of(Path(source))
     if form == "tags":
         topics = trec_text.topics((line for _, line in read_lines(source, "topics file")), str(source))
     else:
-        rows = of_columns(lines, str(source), TOPICS) if lines else read_rows(Path(source), TOPICS, form)
+        rows = read_rows(Path(source), TOPICS, form, lines)
         topics = ((where, values[0].strip(), values[1].strip()) for where, values, _ in rows)
     queries_of: dict[str, str] = {}
     for where, qid, query in topics:
@@ -342,14 +341,12 @@ _GRADE = re.compile(r"[+-]?[0-9]{1,12}(\.0*)?")
 def read_qrels(source: Path | str, lines: Lines | None = None) -> list[tuple[str, str, int, str]]:
     """Query id, docid, grade and file:line of each judgement, in the order of a file, or of the given lines.
 
-    A file has lines of TREC (`qid 0 docid grade`) or BEIR (`query-id corpus-id score`), whose first line may name the
-    columns in any order; JSON or parquet with these names; or queries with positive (1) and negative (0) documents.
+    Lines are TREC's (`qid 0 docid grade`) or BEIR's (`query-id corpus-id score`); the first may name the columns.
 
     Raises:
         InputError: a malformed line (with file:line).
     """
-    form = form_of(Path(source)) if lines is None else "tsv"
-    rows = of_columns(lines, str(source), JUDGEMENTS) if lines else read_rows(Path(source), JUDGEMENTS, form)
+    rows = read_rows(Path(source), JUDGEMENTS, "tsv" if lines else form_of(Path(source)), lines)
     judgements: list[tuple[str, str, int, str]] = []
     for where, (qid, _, docid, written), record in rows:
         if record:  # the columns of a line are words

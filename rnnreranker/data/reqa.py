@@ -1,8 +1,7 @@
 """ReQA: retrieval of the sentence that answers a question, made from reading-comprehension files.
 
-Documents are the sentences of the paragraphs (paper 004, 4.1), topics the questions; every sentence with a marked
-answer is relevant. Questions without such a sentence are dropped and counted. A made set is a folder in BEIR layout in
-the cache folder, named by a digest of its files and the rules.
+Documents are the sentences of the paragraphs (paper 004, 4.1), topics the questions; sentences with a marked answer
+are relevant. Questions without one are dropped. A made set is a folder in BEIR layout in the cache folder.
 """
 
 from __future__ import annotations
@@ -39,9 +38,7 @@ class SentenceSet:
 
     Attributes:
         documents: a record per sentence, as BEIR's; sentence 0 of paragraph p7 is `p7#s0`.
-        topics: question id → question.
-        qrels: question id → docids of the sentences with an answer, at least one.
-        dropped: ids of the questions without an answer in their paragraph.
+        topics: question id → question; qrels: question id → relevant docids; dropped: other question ids.
     """
 
     documents: list[dict[str, Any]]
@@ -56,10 +53,10 @@ def is_name(name: str) -> bool:
 
 
 def folder(name: str) -> Path:
-    """The folder in BEIR layout of a name of `NAMES`, see `folder_of`, from its files in `collections_home`.
+    """The folder in BEIR layout of a name of `NAMES`, see `folder_of`.
 
     Raises:
-        UnavailableError: no files there (with where to get them and where to put them).
+        UnavailableError: no files (with where to get and put them).
     """
     home = collections_home() / name
     if not home.is_dir() or not any(home.iterdir()):
@@ -70,19 +67,15 @@ def folder(name: str) -> Path:
 
 
 def folder_of(files: Path, name: str = "reqa") -> Path:
-    """A folder whose documents are sentences already (ids end in `#sN`), else the one made from the files.
-
-    Raises:
-        InputError: as `made_folder`.
-    """
+    """A folder of sentences (ids end in `#sN`) itself, else the one made from the files, as `made_folder`."""
     return files if files.is_dir() and reading_files.holds_sentences(files) else made_folder(files, name)
 
 
 def made_folder(files: Path, name: str = "reqa") -> Path:
-    """The folder in BEIR layout made from a file or folder of paragraphs with questions; it is made once.
+    """The folder in BEIR layout made, once, from paragraphs with questions.
 
     Raises:
-        InputError: no such files, a malformed one (with where), no question with an answer.
+        InputError: no such files, a malformed one, no question with an answer.
     """
     paths = reading_files.paths(files)
     key = fingerprint(RULES, None, *(part for path in paths for part in (path.name, file_digest(path))))

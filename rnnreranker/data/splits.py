@@ -68,12 +68,10 @@ def parts_of(questions: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
-    """The file with the judgements of a split, in BEIR's format; the first call writes all splits.
+    """The file with the judgements of a split; the first call writes all splits.
 
     Args:
-        split: one of `split_names()`.
-        qrels: questions without a relevant document are in no part.
-        queries: the topics of all others.
+        qrels: questions without a relevant document are in no part; queries: the topics of all others.
 
     Raises:
         InputError: an unknown split, too few questions, a question without a text, a malformed file.

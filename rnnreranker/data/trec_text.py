@@ -51,12 +51,8 @@ _FIELD_OF_TOPIC = re.compile(
 def documents(lines: Iterable[str], source: str, titles: bool = True) -> Iterator[tuple[str, str, str]]:
     """(file:line, docid, text) of every <DOC>.
 
-    The text is that of Anserini's text tags (`TAGS`); of a web document (<DOCHDR> or <HTML>) everything after the
-    header, and of a document without these tags everything but <DOCNO>. Markup, comments and scripts are removed, and
-    entities become characters.
-
-    Args:
-        lines: of a file; source: its name; titles: include titles.
+    The text is that of Anserini's tags (`TAGS`); of a web document (<DOCHDR> or <HTML>) everything after the header;
+    else everything but <DOCNO>. Markup is removed, and entities become characters. titles: include them.
 
     Raises:
         InputError: text outside <DOC>, a document without <DOCNO> or </DOC> (with file:line).
@@ -160,8 +156,7 @@ def _in_place_of(markup: re.Match[str]) -> str:
 def topics(lines: Iterable[str], source: str) -> Iterator[tuple[str, str, str]]:
     """(file:line, qid, text) of every <top> or <topic>.
 
-    The qid is <num> or the attribute `number` of <topic>; the text is <title>, else <query>, else all of a topic
-    without tags.
+    The qid is <num> or an attribute of <topic>; the text is <title>, <query>, or all of a topic without tags.
 
     Raises:
         InputError: a topic without number, text or end, a field twice, text outside topics (with file:line).

@@ -1,4 +1,4 @@
-"""Records of specs: their files, the last of a run, the comparison with a new one, and figures for pages."""
+"""Records of specs: their files, comparison, and figures for pages."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ def recorded(folder: Path, specs: Iterable[str]) -> list[Record]:
 
 
 def put_on_record(folder: Path, records: Sequence[Record]) -> None:
-    """Add records to those of their specs, in the folder of specs.
+    """Add records to those of their specs.
 
-    Records of studies leave out values of single queries, and, unless arms are numbers of candidates, comparisons in
-    other measures than the first.
+    Studies leave out values of single queries and most comparisons in other measures than the first.
     """
     files: dict[Path, list[Record]] = {}
     for record in records:
@@ -64,10 +63,7 @@ def last_run(records: Sequence[Record], query_set: str, name: str) -> Record | N
 
 
 def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
-    """The state of a run: against what the spec expects, else against the last record of the same inputs.
-
-    The names of inputs do not count: two indexes of a spec may be one.
-    """
+    """The state of a run: against what the spec expects, else against the last record of the same inputs."""
     query_set, values = record.outcome["query_set"], record.outcome["values"]
     wanted: dict[str, Any] = ((spec.expected or {}).get(query_set) or {}).get(record.name) or {}
     if not wanted:
@@ -96,7 +92,7 @@ class Figures:
             self._found[one.kind, one.spec, one.name, query_set] = one
 
     def records(self, kind: str, spec: str | None = None) -> list[Record]:
-        """All records of a kind, perhaps of one spec, in the order of their specs and names."""
+        """All records of a kind, perhaps of one spec, by spec and name."""
         chosen = [one for one in self._found.values() if one.kind == kind and spec in (None, one.spec)]
         return sorted(chosen, key=lambda one: (one.spec, one.name))
 
@@ -121,7 +117,7 @@ class Figures:
         return float(next(iter(self.record("run", spec, name, query_set).outcome["values"].values()))[measure])
 
     def gain(self, spec: str, name: str, measure: str = "nDCG@10", query_set: str | None = None) -> Row | None:
-        """The difference of a run to its base, with interval and p; None if it is not measured."""
+        """The difference of a run to its base, or None."""
         try:
             difference: Row = self.record("run", spec, name, query_set).outcome["differences"][measure]
         except (InputError, KeyError):

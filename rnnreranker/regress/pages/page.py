@@ -14,6 +14,7 @@ from rnnreranker.regress.specs.methods import UNITS, models_in, needs_of, needs_
 from rnnreranker.regress.specs.spec import Spec, planned
 
 Cell = Mapping[str, Any]  # a published cell that a condition of a spec obtains, of `html.texts`
+SIGNS = ("win", "tie", "loss")  # of topics
 SHORT_PLAN = 40  # steps: the page shows a plan of at most so many
 
 
@@ -131,7 +132,6 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, mine: Sequence[Record
         "compared": compared,
         "comparisons": sum(bool(p) for line in differences for p in line[2::3]),
         "differences": differences,  # a reranked run; for each compared measure difference, p, won/tied/lost
-        "tested": _tested(mine, protocol),
         "made": list(dict.fromkeys(map(_made, mine))),
         "judged": f"{facts['unjudgeable']} of {facts['judged']}" if "unjudgeable" in facts else "",
         "files": files,
@@ -143,23 +143,8 @@ def _difference(difference: dict[str, Any] | None) -> list[str]:
     if difference is None:
         return ["", "", ""]
     interval = f"{difference['difference']:+.4f} [{difference['low']:+.4f}, {difference['high']:+.4f}]"
-    return [interval, _p(difference["p_holm"]), f"{difference['win']}/{difference['tie']}/{difference['loss']}"]
-
-
-def _p(p: float) -> str:
-    return "<.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _tested(records: Sequence[Record], protocol: str) -> list[list[str]]:
-    """Pairs of published runs with their p, each pair once."""
-    tested: dict[tuple[str, str, str], list[str]] = {}
-    for record in records:
-        for pair in record.outcome.get("pairs", ()):
-            if pair["protocol"] == protocol:
-                one, other = record.name, str(pair["condition"])
-                key = (min(one, other), max(one, other), str(pair["measure"]))
-                tested.setdefault(key, [f"`{one}`, `{other}`", key[2], _p(float(pair["p_holm"]))])
-    return list(tested.values())
+    p = difference["p_holm"]
+    return [interval, "<.001" if p < 0.001 else f"{p:.3f}", "/".join(str(difference[key]) for key in SIGNS)]
 
 
 def _made(record: Record) -> str:

@@ -20,11 +20,11 @@ WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
     """Write DOCS/NAME.md of every SOURCES/NAME.md.j2, and the files of SOURCES/page_data; the files written.
 
-    The same sources and records give the same bytes. `page_data` is a package beside the sources: `names(figures)` are
-    functions and tables for sources, `write_more(sources, docs, figures, names)` writes further pages and pictures.
+    `page_data` is a package beside the sources: `names(figures)` are functions and tables for sources,
+    `write_more(sources, docs, figures, names)` writes further pages and pictures.
 
     Raises:
-        InputError: a file without records, a source that asks for a missing record or contradicts the records.
+        InputError: a source asks for a missing record or contradicts the records.
     """
     if not sources.is_dir():
         return []

@@ -6,11 +6,12 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import say
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import nearest, refuse
 from rnnreranker.base.files import file_digest
 from rnnreranker.regress.plans.measure import Measured
 from rnnreranker.regress.specs.entries import QuerySet
@@ -35,18 +36,16 @@ class RunFile:
 
 
 def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunFile]:
-    """The run files under a folder that belong to a condition, without regard to letter case.
+    """The run files under a folder of conditions, in any letter case.
 
     `runs` of the query set fits folder or file names, `runs` of the condition file names, earlier patterns first.
 
     Raises:
         InputError: no such folder, or one without run files.
     """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder of runs; give the folder that holds the run files to measure")
+    refuse((not folder.is_dir(), f"{folder}: no such folder of runs; give the folder with the run files to measure"))
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.endswith(ENDINGS))
-    if not files:
-        raise InputError(f"{folder}: no run files in this folder; their names end in {', '.join(ENDINGS)}")
+    refuse((not files, f"{folder}: no run files in this folder; their names end in {', '.join(ENDINGS)}"))
     names = {path: path.relative_to(folder) for path in files}
     if not any(_fits(name, query_set.runs) for name in names.values() for _, query_set in asked):
         names = {path: Path(folder.resolve().name) / name for path, name in names.items()}  # a folder of one data set
@@ -54,8 +53,7 @@ def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunF
     for spec, query_set in asked:
         near = [path for path in files if _fits(names[path], query_set.runs)]
         for condition in spec.conditions_of(query_set):
-            patterns = [pattern.lower() for pattern in condition.runs]
-            named = (path for pattern in patterns for path in near if fnmatch(path.name.lower(), pattern))
+            named = (path for pattern in condition.runs for path in near if _fits(Path(path.name), pattern))
             if matching := list(dict.fromkeys(named)):
                 others = tuple(path.name for path in matching[1:])
                 run_files_of.append(RunFile(spec, query_set, condition.id, matching[0], others))
@@ -63,47 +61,38 @@ def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunF
 
 
 def _fits(path: Path, pattern: str) -> bool:
-    return pattern != "" and fnmatch(path.as_posix().lower(), pattern.lower())
+    return fnmatch(path.as_posix().lower(), pattern.lower())
 
 
 def measure_published(
     files: Sequence[RunFile], folder: Path, queries: Queries | None = None
 ) -> tuple[list[Record], list[str]]:
-    """The records of published runs, with tests against each other, and the errors of the others.
+    """The records of published runs, and the errors of those that cannot be measured.
 
-    Args:
-        files: of `find_runs`.
-        folder: the files are named relative to it.
-        queries: runs and measures whose values per query are kept.
+    Files are named relative to `folder`; queries: runs and measures whose values per query are kept.
     """
     from rnnreranker.base.record import made_here
 
     records: list[Record] = []
     errors: list[str] = []
-    for name, (spec, query_set) in {entry.query_set.id: (entry.spec, entry.query_set) for entry in files}.items():
-        started = time.perf_counter()
-        paths = {entry.condition: entry.path for entry in files if entry.query_set.id == name}
+    for name, group in groupby(files, lambda one: one.query_set.id):
+        started, (first, *more) = time.perf_counter(), group
+        spec, query_set = first.spec, first.query_set
+        paths = {entry.condition: entry.path for entry in (first, *more)}
         measured = Measured(spec, query_set, paths)
         errors += dict.fromkeys(f"{spec.name} {run}: {error}" for run, error in measured.errors.items())
-        digests = {run: file_digest(path) for run, path in paths.items() if run in measured.runs}
-        pairs = measured.pairs(list(digests))
         made = []
-        for run, digest in digests.items():
+        for run in measured.runs:
             outcome = measured.outcome(run, (queries or {}).get((name, run), ()))
-            against = [{**pair, "sha256": digests[pair["condition"]]} for pair in pairs[run]]
-            outcome |= {"file": paths[run].relative_to(folder).as_posix(), "pairs": against}
-            made.append(made_here("run", spec.name, run, outcome, inputs={"run": digest}))
+            outcome["file"] = paths[run].relative_to(folder).as_posix()
+            made.append(made_here("run", spec.name, run, outcome, inputs={"run": file_digest(paths[run])}))
         seconds = round((time.perf_counter() - started) / max(1, len(made)), 2)
         records += [replace(record, seconds=seconds) for record in made]
     return records, errors
 
 
 def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> dict[tuple[str, str], Path]:
-    """Query set and condition → its published run, for the conditions that are published runs.
-
-    Raises:
-        InputError: as `find_runs`.
-    """
+    """Query set and condition → its run file, for conditions that are published runs; raises as `find_runs`."""
     there = find_runs(folder, [(spec, query_set) for spec, query_sets in asked for query_set in query_sets])
     given = [entry for entry in there if entry.spec.condition(entry.condition).published]
     return {(entry.query_set.id, entry.condition): entry.path for entry in given}
@@ -112,20 +101,16 @@ def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]])
 def run_files(
     asked: Sequence[tuple[Spec, QuerySet]], folder: Path, only: Sequence[str], queries: Queries
 ) -> tuple[list[Record], list[str]]:
-    """The records of published run files, and the errors of those that cannot be measured.
-
-    only: ids of conditions; none = all. queries: see `measure_published`.
+    """As `measure_published` of the files in a folder; only: ids of conditions, none = all.
 
     Raises:
         InputError: an unknown condition, no such folder.
     """
-    known = [condition.id for spec, _ in asked for condition in spec.conditions]
-    for name in only:
-        if name not in known:
-            names = ", ".join(dict.fromkeys(spec.name for spec, _ in asked))
-            raise InputError(f"--only {name}: no such condition in {names}; {nearest(name, dict.fromkeys(known))}")
+    known = dict.fromkeys(condition.id for spec, _ in asked for condition in spec.conditions)
+    said = f"no such condition in {', '.join(dict.fromkeys(spec.name for spec, _ in asked))}"
+    refuse(*((name not in known, f"--only {name}: {said}; {nearest(name, known)}") for name in only))
+    asked = [(spec, query_set) for spec, query_set in asked if not spec.published]  # others are reranked by their plan
     chosen = [entry for entry in find_runs(folder, asked) if not only or entry.condition in only]
-    chosen = [entry for entry in chosen if not entry.spec.published]  # these are reranked, by their own plan
     if not chosen:
         looked_for = ", ".join(query_set.runs for _, query_set in asked if query_set.runs)
         say(f"{folder}: no run file of these conditions; looked for {looked_for} with `runs` of the conditions")

@@ -1,4 +1,4 @@
-"""The lists that `python -m rnnreranker.regress` prints: specs, papers, their cells and plans."""
+"""The lists that `python -m rnnreranker.regress` prints."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rnnreranker.regress.specs.spec import Spec, planned, spec_names
 def query_sets_of(
     folder: Path, names: Sequence[str]
 ) -> tuple[list[tuple[Spec, QuerySet]], dict[tuple[str, str], set[tuple[str, str]]]]:
-    """The query sets, with their specs, of the named specs, query sets and papers (none = all).
+    """The query sets, with their specs, of specs, query sets and papers (none = all), and the values by query.
 
-    Also the values that tables print query by query: query set and condition → protocols and measures.
+    The latter are those that tables print: query set and condition → protocols and measures.
 
     Raises:
         InputError: an unknown name.
@@ -100,7 +100,7 @@ def print_list(folder: Path) -> None:
 
 
 def _state(spec: Spec, matrix: Matrix) -> str:
-    """How many conditions of a spec are measured on any of its query sets, not measured, or planned."""
+    """The numbers of measured and planned conditions and of others."""
     measured = {name for one, name in matrix.runs if any(one == query_set.id for query_set in spec.query_sets)}
     states = Counter(
         "measured" if measured & {entry.id, *entry.run_names} else "planned" if planned(spec, entry) else "not measured"

@@ -1,4 +1,4 @@
-"""The matrix: every published cell with what is on record for it, and the number of cells in each state."""
+"""The matrix: every published cell with what is on record for it."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Matrix:
     Attributes:
         sets: query set → its spec and itself.
         runs: query set and condition → its records, oldest first.
-        cells: a data frame, a row a cell, in the order of papers and tables, of one table if named: the columns of
-            `paper.cells_of`, `measured` (in the unit of the paper, or None), `state` (of STATES), `note`, `history`,
-            `tuned` (the paper chose parameters of this system on the set), `parameters` and `commands` (if asked).
+        cells: a data frame, a row a cell, in the order of the tables: the columns of `paper.cells_of`, `measured` (in
+            the unit of the paper, or None), `state` (of STATES), `note`, `history`, `tuned` (the paper chose
+            parameters of this system on the set), `parameters` and `commands`.
         twins: paper and table → its twins, one per query set.
 
     Raises:
@@ -95,7 +95,7 @@ class Matrix:
         }
 
     def _faults(self, cells: list[Cell]) -> Iterator[tuple[str, str]]:
-        """The paper of each unknown condition, protocol, measure or twin, and the message from the line on."""
+        """The paper of each mistake, and its message from the line on."""
         for cell in (cell for cell in cells if cell["obtained"]):
             where, name = f":{cell['line']}: row {cell['row']}", cell["query_set"]
             if name not in self.sets:
@@ -148,7 +148,7 @@ class Matrix:
         return known | {"note": "; ".join(dict.fromkeys(filter(None, remarks)))}
 
     def _history(self, cell: Cell) -> list[dict[str, Any]]:
-        """The recorded values of a cell, oldest first, in the unit of ir-measures."""
+        """The recorded values of a cell, oldest first, without its factor."""
         history = []
         for record in self.runs.get((cell["query_set"], cell["condition"]), ()):
             outcome, query = record.outcome, cell["query"]
@@ -161,7 +161,6 @@ class Matrix:
         return history
 
     def _plan(self, spec: Spec, query_set: QuerySet, condition: Condition) -> tuple[list[str], str]:
-        """The commands that make the runs of a condition, and their needs."""
         assert self._commands is not None
         key = (query_set.id, condition.id)
         if key not in self._commands:
@@ -171,10 +170,7 @@ class Matrix:
         return self._commands[key]
 
     def summary(self) -> list[list[Any]]:
-        """Rows of state, number of cells, number of distinct cells.
-
-        Cells of the same run, query, measure and protocol are one, changed if one of them is.
-        """
+        """Rows of state, cells, distinct cells (by run, query, measure and protocol; changed if one of them is)."""
         changed_first = self.cells.sort_values("state", key=lambda states: states != "changed", kind="stable")
         again = changed_first["obtained"].astype(bool) & changed_first.duplicated(SAME)
         states, distinct = Counter(self.cells["state"]), Counter(changed_first["state"][~again])
@@ -182,7 +178,7 @@ class Matrix:
         return [*rows, ["all", states.total(), distinct.total()]]
 
     def whose(self) -> str:
-        """Sentences on what the reproduced values are of, and what can be computed where; "" without values."""
+        """Sentences on what the reproduced values are of, and what can be computed where, or ""."""
         reproduced = self.cells[self.cells["state"] == "reproduced"]
         if reproduced.empty:
             return ""
@@ -205,14 +201,14 @@ class Matrix:
 
 
 def _is_ours(spec: Spec, name: str) -> bool:
-    """Whether a condition reranks by rNN, or searches with a query encoder that the spec trains."""
+    """Whether a condition reranks by rNN, or searches with a trained query encoder."""
     condition = spec.condition(name)
     trained = bool(condition.model) and spec.model(condition.model).train.name == "query"
     return trained or any(use.name == "rnn" for use in condition.rerank)
 
 
 def counted(states: Iterable[str]) -> str:
-    """The number of cells in each state, in words.
+    """The number of cells in each state.
 
     >>> counted(["planned", "reproduced", "planned"])
     '1 reproduced, 2 planned'
@@ -227,7 +223,7 @@ def count_states(states: Iterable[str]) -> dict[str, int]:
 
 
 def model_notes(spec: Spec, condition: Condition) -> list[str]:
-    """The notes of all models that a condition needs, directly or not: what differs from the paper's training."""
+    """The notes of all models that a condition needs, directly or not."""
     by_group = {"models": spec.model, "indexes": spec.index, "conditions": spec.condition}
     seen: dict[int, Any] = {}
 
@@ -256,7 +252,6 @@ def rehearsed(folder: Path, specs: Iterable[Spec]) -> dict[System, str]:
 
 
 def _measuring(query_set: QuerySet, condition: Condition) -> list[str]:
-    """The lines that measure a published run of a condition again."""
     if not condition.runs:
         return []
     again = f"python -m rnnreranker.regress {query_set.id} --runs RUNS --only {condition.id}"

@@ -38,8 +38,6 @@ Twins = Mapping[tuple[str, str], Sequence[TwinSet]]  # of a paper and table
 def write_pages(folder: Path, docs: Path) -> list[Path]:
     """Write `docs/regressions/*.md` and `docs/matrix/*.html` from specs and records; the files written.
 
-    The same specs and records give the same bytes.
-
     Raises:
         InputError: a mistake in a spec, a paper or a record.
     """
@@ -94,13 +92,11 @@ def matrix_pages(
 ) -> dict[str, str]:
     """File name → HTML: `index.html` with a mark for every cell, and `paper-ID.html` with the tables of each paper.
 
-    The address has filters and the open cell: `paper-000.html#state=changed&open=ID`. Other pages are linked as
-    `../regressions/NAME.md`.
+    The address has filters and the open cell: `paper-000.html#state=changed&open=ID`.
 
     Args:
-        cells: of `Matrix.cells`; papers: for titles, citations and remarks.
+        cells, twins, whose: of `Matrix`; papers: for titles and remarks; figures: of `figure`.
         made: one line on date and commit.
-        figures: of `figure`; twins, whose: of the matrix.
     """
     of_paper = {paper.number: paper for paper in papers}
     all_papers: list[dict[str, Any]] = []
@@ -159,7 +155,7 @@ def texts(cells: pandas.DataFrame) -> list[Cell]:
         digits, table = cell["decimals"], cell["table"]
         finer = digits + (2 if cell["state"] == "changed" else 1)  # so that no changed value looks reproduced
         pairs: list[dict[str, Any]] = [cell["parameters"], *cell["history"]]
-        parameters, *history = [[[str(key), _plain(value)] for key, value in one.items()] for one in pairs]
+        parameters, *history = [[*map(list, one.items())] for one in pairs]
         about = {
             "id": name if used[name] == 1 else f"{name}-{used[name]}",
             "where": f"Table {table}" if table.isdigit() else table,  # other names are of what the text says
@@ -189,11 +185,6 @@ def _difference(published: Any, measured: Any, decimals: int) -> str:
         return ""
     size = round(abs(measured - published), decimals)
     return ("" if size == 0 else "+" if measured > published else "−") + _number(size, decimals)
-
-
-def _plain(value: Any) -> Any:
-    """A value of JSON, else its text."""
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
 def _table(shown: Sequence[Cell], paper: Paper, twins: Sequence[TwinSet]) -> dict[str, Any]:
@@ -233,8 +224,8 @@ def _table(shown: Sequence[Cell], paper: Paper, twins: Sequence[TwinSet]) -> dic
 def _numbered(shown: Sequence[Cell]) -> dict[str, Any]:
     """The cells of a page and their details for its script, as numbers of `texts`, which has every value once.
 
-    Commands repeat, so a page has half the length. A command is the numbers of its words, a cell those of `keys` and of
-    its details; parameters and entries of a history alternate names and values.
+    This halves a page. A command is the numbers of its words, a cell those of `keys` and of its details; parameters and
+    entries of a history alternate names and values.
     """
     numbers: dict[tuple[type, Any], int] = {}  # with the type: 1, 1.0 and True are not the same
 
@@ -266,9 +257,9 @@ def _numbered(shown: Sequence[Cell]) -> dict[str, Any]:
 
 
 def figure(record: Record, spec: Spec, query_set: QuerySet, runs: Sequence[Record]) -> dict[str, Any]:
-    """A recorded sweep, as figures 3 to 9 of paper 000: a measure and the time by the size of the context.
+    """A recorded sweep: a measure and the time by the size of the context.
 
-    `before` is the value of the run that is reranked, or None; `command` measures the sweep again.
+    `before` is the value of the run before reranking, or None; `command` measures the sweep again.
     """
     measure, protocol = record.outcome["measure"], query_set.protocols[0]
     last = last_run(runs, query_set.id, BASE)

@@ -41,12 +41,12 @@ class Twin:
 
 @dataclass(frozen=True)
 class OrderAgreement:
-    """How twins of the rows of a table order them.
+    """How the twins of a table's rows order them.
 
     Attributes:
-        same: pairs of rows in the printed order; pairs: those that the paper orders.
+        same: pairs of rows in the printed order; pairs: that the paper orders.
         tau: Kendall's tau-b, or None if one side orders nothing.
-        low, high: 95% interval of `tau`; None without values by topic.
+        low, high: 95% interval of `tau`, or None.
     """
 
     same: int
@@ -63,7 +63,7 @@ class OrderAgreement:
 
 @dataclass(frozen=True)
 class TwinSet:
-    """A query set beside a table of a paper: the twins of its rows, and whether their order agrees."""
+    """A query set beside a table of a paper, with the twins of its rows."""
 
     id: str
     spec: str
@@ -80,7 +80,7 @@ class TwinSet:
 
 
 def twin_sets(paper: Paper, table: Table, sets: Sets, records: Sequence[Record]) -> list[TwinSet]:
-    """The twins of a table, one set per query set, from records, newest last."""
+    """The twins of a table, from records, newest last."""
     import pandas
 
     cells = pandas.DataFrame([one for one in cells_of(paper) if one["table"] == table.table and not one["latency"]])
@@ -107,7 +107,7 @@ def twin_sets(paper: Paper, table: Table, sets: Sets, records: Sequence[Record])
 
 
 def check_twins(paper: Paper, sets: Sets) -> Iterator[tuple[int, str]]:
-    """The line of each unknown query set or twin of a paper, and the message."""
+    """The line and message of each unknown query set or twin."""
     for table in paper.tables:
         for name in table.twins:
             if name not in sets:
@@ -135,7 +135,6 @@ def arms_of(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _models(table: Table, spec: Spec) -> Iterator[str]:
-    """The models of a table's twins: encoders of what they search, and starts of trained ones."""
 
     def names(model: Any) -> Iterator[str]:
         if isinstance(model, str):
@@ -181,14 +180,13 @@ def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) 
 def agreement(columns: ArrayLike, twins: Sequence[float], by_topic: ArrayLike = ()) -> OrderAgreement:
     """How the twins of a table's rows agree with the order that its columns print.
 
-    Two rows are a pair in every column that has values of both; tau-b sums over all columns, which should be of one
-    measure. The interval is the percentile bootstrap over the topics of the twins (95%, 2,000 samples, a fixed seed),
-    with the printed values fixed.
+    Two rows are a pair in every column with values of both; tau-b sums over all columns. The interval is the percentile
+    bootstrap over the topics of the twins (95%, 2,000 samples, a fixed seed).
 
     Args:
         columns: (columns, rows) values of the paper, nan where it prints none.
         twins: a value for each row.
-        by_topic: (rows, topics) values of the twins, nan where unknown; then there is no interval.
+        by_topic: (rows, topics) values of the twins; no interval where one is nan.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Which steps are current: those taken for the same request from the same inputs, with an existing output."""
+"""Which steps are current: those taken for the same request from the same inputs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ NOT_READ = ("output", "record", "tag", DEVICE)  # flags whose values are not rea
 
 
 class Keys:
-    """Digests of what the output of each step depends on.
-
-    They follow from the plan alone, so stale outputs are known before the first step; another folder has the same.
-    """
+    """Digests of what the output of each step depends on, from the plan alone."""
 
     def __init__(self, plan: Plan) -> None:
         self._steps = {step.output: step for step in plan.steps}
@@ -46,7 +43,7 @@ class Keys:
 
 
 def named_in(step: Step) -> Iterator[str]:
-    """The values of a request that may name something the step reads, also in settings of methods."""
+    """The values of a request that may name an input."""
     for name, value in step.request.items():
         if name not in NOT_READ:
             yield from _texts(value)
@@ -109,13 +106,13 @@ def is_current(step: Step, keys: Keys) -> bool:
 
 
 def was_taken(step: Step, keys: Keys) -> bool:
-    """Whether a step was taken from its present inputs; its output may be removed since."""
+    """Whether a step was taken from its present inputs."""
     stamp = read_stamp(step)
     return stamp.get("key") == keys.of(step) and "seconds" in stamp
 
 
 def read_stamp(step: Step) -> dict[str, Any]:
-    """The note on the begin (key) and end (seconds) of a step; {} without one."""
+    """The note on begin (key) and end (seconds) of a step, or {}."""
     path = _stamp(step)
     try:
         stamp = read_json(path) if path.is_file() else None

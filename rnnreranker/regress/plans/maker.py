@@ -13,7 +13,7 @@ from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import typed_name
 from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import QUERY_SIDE
-from rnnreranker.index.request import USUAL, choose_part, settings_with_flags
+from rnnreranker.index.request import USUAL, settings_with_flags
 from rnnreranker.parts.base import part as part_of_name
 from rnnreranker.parts.base import parts_of
 from rnnreranker.regress.plans.step import Step, built_in, index_name, run_files, word_of, work_file
@@ -23,6 +23,7 @@ from rnnreranker.regress.specs.methods import (
     MODULES,
     beside_parts,
     check_labels,
+    check_part,
     flags_of,
     has_context,
     labels_options,
@@ -41,10 +42,7 @@ Asked = dict[str, Any]  # of a command, as `Step.request`; None and "" are left 
 
 
 class Maker:
-    """Steps so far, each output once, with all files in `folder`.
-
-    published: query set and condition → the published run that it is.
-    """
+    """Steps so far, each output once; published: query set and condition → its published run."""
 
     def __init__(self, spec: Spec, folder: Path, published: Mapping[tuple[str, str], Path]) -> None:
         self.spec = spec
@@ -54,7 +52,7 @@ class Maker:
         self._read: set[str] = set()  # prebuilt indexes that an earlier step reads
 
     def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
-        """The run files of a condition on a query set, after the steps that make them; none if it is planned."""
+        """The run files of a condition, after the steps that make them; none if it is planned."""
         if planned(self.spec, condition):
             return []
         if given := self.published.get((query_set.id, condition.id)):
@@ -90,7 +88,7 @@ class Maker:
         return paths
 
     def work(self, work: Work) -> None:
-        """The step of a study, a tuning, …: its options as flags, with the files of the entries that they name."""
+        """The step of a study, a tuning, …: its options as flags, with files for entries."""
         module, inputs = MODULES.get(work.kind, work.kind), list[Path]()
         flags = flags_of(module)
         options = {key: "none" if value is None else value for key, value in work.options.items()}
@@ -123,14 +121,14 @@ class Maker:
         self._add(module, asked | options | _device(on_gpu) | {to: output}, output, inputs, work.needs)
 
     def _add(self, module: str, asked: Asked, output: Path, inputs: Iterable[Path], *needs: Needs) -> Path:
-        """The output of a step that is added unless one makes it already; `output` is asked for last by default."""
+        """The output of a step, added unless one makes it."""
         request = {name: value for name, value in asked.items() if value not in (None, "")}
         if not {"output", "record"} & set(request):
             request["output"] = output
         return self.steps.setdefault(output, Step(module, request, output, tuple(inputs), needs_of(needs))).output
 
     def _resolved(self, uses: Sequence[Written]) -> tuple[list[Written], list[Path]]:
-        """Methods with folders for the models of their settings, and these folders."""
+        """Methods with folders for models, and these folders."""
         named = [self._model(name) for use in uses for name in models_in(use)]
         return [use_with_folders(use, self._model) for use in uses], named
 
@@ -140,7 +138,7 @@ class Maker:
     def _index(self, index: IndexEntry, part: str) -> list[Path]:
         """The files of an index with a part, after the steps that make them; none if no step makes it.
 
-        The first part makes the index, and other steps add others: without Java or weights the first can be made.
+        The first part makes the index, other steps add parts: without Java or weights the first can be made.
         """
         if index.prebuilt or built_in(index):
             return []
@@ -158,14 +156,13 @@ class Maker:
             return [output]
         kind = part_of_name(part)
         flags, named = self._part(index, part)
-        origins = kind.origins(choose_part(spec_part(part, index.parts.get(part))).params)
-        for origin in [one for one in origins if one in index.parts][:1]:
+        for origin in [one for one in check_part(part, index.parts.get(part)) if one in index.parts][:1]:
             named = [*[path for path in self._index(index, origin) if path != output], *named]
         made = output / (kind.folder or part)
         return [self._add("index", asked | flags | (device if kind.encoder else {}), made, [output, *named])]
 
     def _of_the_same_vectors(self, index: IndexEntry) -> IndexEntry | None:
-        """The first index before this one in the spec with the same vectors of the same documents, in a folder."""
+        """The first earlier index with the same vectors, in a folder."""
         for one in self.spec.indexes[: self.spec.indexes.index(index)]:
             same = one.documents == index.documents and one.text == index.text
             if same and one.parts.get(USUAL) == index.parts[USUAL] and not built_in(one):
@@ -184,13 +181,11 @@ class Maker:
         return {"parts": None if part == USUAL and not own else Written(part, own)} | flags, named
 
     def _with_parts(self, index: IndexEntry, parts: Iterable[str] = ()) -> list[Path]:
-        """The files of an index with some of its parts, as `_index`."""
         wanted, first = set(parts), _first_part(index)
         others = [name for name in names("part") if name in wanted and name != first] or [first]
         return list(dict.fromkeys(path for part in others for path in self._index(index, part)))
 
     def _retrieval(self, use: Written, encoder: Asked) -> Asked:
-        """The request for a retrieval without reranking."""
         queries = encoder if "query vectors" in find("retriever", use.name).needs else {}
         return {**queries, "retriever": use, "rerank": "none"}
 
@@ -202,14 +197,14 @@ class Maker:
         return {"encoder": form} if form not in (Written(""), Written("minilm")) else {}
 
     def _first(self, index: IndexEntry | None) -> Needs:
-        """The needs of a prebuilt index for the first step that reads it."""
+        """The needs of a prebuilt index for its first reader."""
         if index is None or not index.prebuilt or index.prebuilt in self._read:
             return {}
         self._read.add(index.prebuilt)
         return index.needs
 
     def _model(self, name: str) -> Path:
-        """The folder of a model of the spec, after the steps that make it."""
+        """The folder of a model, after the steps that make it."""
         model = self.spec.model(name)
         output = self._folder_of(model)
         if output in self.steps:
@@ -245,7 +240,7 @@ class Maker:
         return self._add("search", asked | {"hits": 1000}, run, [*files, *named], self._first(index), own)
 
     def _labels(self, model: Model) -> Path:
-        """The labels or mined negatives of a model's training queries; models of texts share equal labels."""
+        """The labels or mined negatives of a model; models of texts share equal labels."""
         run = self._candidates(model, model.topics)
         key, given = ("labels", model.labels) if model.labels else ("negatives", model.negatives)
         assert given is not None
@@ -267,13 +262,13 @@ class Maker:
         return self._add(key, asked, made, [run, *files, *named], self._first(index), own)
 
     def _folder_of(self, model: Model) -> Path:
-        """The folder of a model; models of one name in two specs are trained on other topics."""
+        """The folder of a model; equal names in two specs have other topics."""
         index = self.spec.index(model.index) if model.index else None
         documents = index.prebuilt or index.documents if index else model.documents
         return self.folder / "models" / word_of(model.topics or documents) / model.id
 
     def _source(self, model: Model, parts: Iterable[str] = ()) -> tuple[Asked, list[Path]]:
-        """The request for the documents or the index of a model, and the files of the index with some parts."""
+        """The request for the documents or index of a model, and its files with some parts."""
         if model.documents:
             return documents_of(model), []
         index = self.spec.index(model.index)
@@ -281,7 +276,6 @@ class Maker:
 
 
 def documents_of(entry: OfTexts) -> Asked:
-    """The request for the documents of an index or a model, with their fields."""
     return {"documents": entry.documents, "fields": ",".join(entry.text)}
 
 
@@ -295,7 +289,7 @@ def _first_part(index: IndexEntry) -> str:
 
 
 def _settings(params: dict[str, object]) -> str:
-    """Settings as part of a file name; a digest if they are long."""
+    """Settings in a file name; a digest if they are long."""
     text = "".join(f".{key}-{word_of(str(value))}" for key, value in params.items())
     return text if len(text) <= LONGEST else f".{fingerprint(params)}"
 

@@ -1,9 +1,8 @@
-"""The scores of runs: under every protocol, reranked runs against their base, published runs against each other."""
+"""The scores of runs under every protocol, and of reranked runs against their base."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +23,16 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 Key = tuple[str, str]  # query set, name of a run
-PRECISION = 6  # digits of values topic by topic and of p in pairs of published runs
+PRECISION = 6  # digits of values topic by topic
 
 
 class Measured:
-    """The scores of runs on a query set.
+    """The scores of runs (by name, or their files) on a query set.
 
-    Args:
-        runs: by name, or their files.
-        hits: the depth of the runs; 0 = that of the longest list. Deeper measures are left out.
+    hits: the depth of the runs, 0 = their longest list; deeper measures are left out.
 
     Attributes:
-        runs: those that could be measured.
-        errors: name of another run → its error.
+        runs: those that could be measured; errors: name of another run → its error.
     """
 
     def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run | Path], hits: int = 0) -> None:
@@ -47,8 +43,7 @@ class Measured:
         try:
             self._measure(runs, hits)
         except RnnrerankerError as error:
-            self.errors = dict.fromkeys(runs, error)
-        self.runs = {name: run for name, run in self.runs.items() if name not in self.errors}
+            self.errors, self.runs = dict.fromkeys(runs, error), {}
 
     def _measure(self, runs: Mapping[str, Run | Path], hits: int) -> None:
         from rnnreranker.data.qrels import load_qrels
@@ -64,17 +59,18 @@ class Measured:
         asked = self.spec.measures_of(self.query_set)
         for name, given in runs.items():
             try:
-                run = self.runs[name] = Run.read(given) if isinstance(given, Path) else given
+                run = Run.read(given) if isinstance(given, Path) else given
                 notice_unjudged({name: run}, judged)
                 measures = [one for one in asked if cutoff_of(one) <= (hits or depth_of(run))]
                 for protocol in self.query_set.protocols if measures else ():
                     scores = evaluate({name: run}, self.qrels, measures, protocol)
                     self.scores.setdefault(protocol, {})[name] = scores
+                self.runs[name] = run
             except RnnrerankerError as error:
                 self.errors[name] = error
 
     def outcome(self, name: str, queries: Collection[tuple[str, str]] = ()) -> dict[str, Any]:
-        """The outcome of a run's record; queries: (protocol, measure) whose values per query it keeps."""
+        """The outcome of a run's record, with values per query for (protocol, measure) in `queries`."""
         mine = {protocol: runs[name] for protocol, runs in self.scores.items() if name in runs}
         outcome: dict[str, Any] = {
             "query_set": self.query_set.id,
@@ -95,12 +91,11 @@ class Measured:
         return {**outcome, **({"queries": single} if single else {})}
 
     def _means(self, scores: Scores, topics: Collection[str]) -> dict[str, float]:
-        """Measure → the mean over some of the judged topics; {} if none is judged."""
         mine = [topic in topics for topic in scores.topics]
         return {name: float(scores.per_topic(name)[mine].mean()) for name in scores.measures} if any(mine) else {}
 
     def differences(self, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, Any]]:
-        """Run → measure → difference from its base in the first protocol, Holm's family being all pairs."""
+        """Run → measure → difference from its base in the first protocol; Holm's family is all pairs."""
         from rnnreranker.evaluate.comparison import SAME, differences
 
         scores = self.scores.get(self.query_set.protocols[0], {})
@@ -121,31 +116,9 @@ class Measured:
             compared.setdefault(one, {})[measure] = {"baseline": base, **row, **topics}
         return compared
 
-    def pairs(self, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """Run → its paired t-tests against the others, Holm's family being all of a protocol."""
-        from rnnreranker.evaluate.comparison import holm, paired_t_test
-
-        others_of: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-        for protocol, scores in self.scores.items():
-            tested = [
-                (one, other, measure)
-                for one, other in combinations([name for name in names if name in scores], 2)
-                for measure in scores[one].measures
-                if measure in scores[other].measures
-            ]
-            p = [
-                paired_t_test(scores[one].per_topic(measure), scores[other].per_topic(measure))
-                for one, other, measure in tested
-            ]
-            for (one, other, measure), corrected in zip(tested, holm(p), strict=True):
-                about = {"protocol": protocol, "measure": measure, "p_holm": round(corrected, PRECISION)}
-                others_of[one].append({"condition": other, **about})
-                others_of[other].append({"condition": one, **about})
-        return others_of
-
 
 def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], dict[Key, State]]:
-    """The records of a plan's runs, and the states of those without; blocked: output of a step → why."""
+    """The records of a plan's runs, and the states of the others; blocked: output → state."""
     records: list[Record] = []
     states: dict[Key, State] = {}
     for query_set in plan.query_sets:
@@ -171,7 +144,7 @@ def depth_of(run: Run) -> int:
 
 
 def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
-    """Run → the similarity of its first documents, if the spec names an index for it that the plan reads."""
+    """Run → the similarity of its first documents, if the spec names an index for it."""
     from rnnreranker.evaluate.redundancy import means_of, redundancy
     from rnnreranker.index.opening import open_index
 
@@ -246,7 +219,7 @@ def chains(plan: Plan) -> dict[Key, str]:
 
 
 def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
-    """Index → the digest of its documents and encoder, or the name of a prebuilt one."""
+    """Index → the digest of its documents and encoder, or a prebuilt name."""
     from rnnreranker.data import pydoc
     from rnnreranker.parts.base import describe
 
@@ -258,7 +231,7 @@ def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
 
 
 def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:
-    """The number of documents, and of judgements of others, if the spec counts its documents."""
+    """The number of documents, and of judgements of others."""
     from rnnreranker.index.opening import open_index
 
     for index, name in plan.indexes():

@@ -1,7 +1,4 @@
-"""Obstacles to steps on this machine: data, files, models, a GPU, disk, network.
-
-No model is loaded and nothing downloaded: Pyserini, ir_datasets and huggingface_hub do that and check checksums.
-"""
+"""Obstacles to steps on this machine: data, files, models, a GPU, disk, network. No model is loaded."""
 
 from __future__ import annotations
 
@@ -101,7 +98,7 @@ def _check(plan: Plan, step: Step, asked: list[tuple[str, str]], disk: _Disk) ->
 
 
 def count_documents(index: IndexEntry, name: str) -> int:
-    """The number of documents of an index, or of its source before it is made; name: the value of `--index`.
+    """The number of documents of an index, or of its source; name: the value of `--index`.
 
     Raises:
         RnnrerankerError: documents that cannot be read.
@@ -114,7 +111,7 @@ def count_documents(index: IndexEntry, name: str) -> int:
 
 
 def _other_collections(plan: Plan) -> dict[str, State]:
-    """Value of `--index` → the state of an index with another number of documents than the spec says."""
+    """Value of `--index` → the state of an index with another number of documents."""
     states = {}
     named = {step.value(flag) for step in plan.steps for flag in ("index", "output")}
     for index in plan.spec.indexes:
@@ -134,7 +131,7 @@ def _other_collections(plan: Plan) -> dict[str, State]:
 
 @contextlib.contextmanager
 def _explained(plan: Plan, name: str) -> Iterator[None]:
-    """A block that looks at the data of a name: an error gets what the spec says about how to get them."""
+    """A block that looks at the data of a name: errors get what the spec says about them."""
     folder, _, _ = name.rpartition(":")  # of FOLDER:SPLIT
     if is_path(name) and not any(Path(text).expanduser().exists() for text in (name, folder) if text):
         texts = (str(step.needs.get("files", "")) for step in plan.steps)
@@ -221,7 +218,7 @@ def network() -> bool:
 
 @functools.cache
 def other_vocabulary(name: str) -> str:
-    """A message if the tokenizer of an encoder has more tokens than its weights have rows, else ""."""
+    """A message if a tokenizer has more tokens than the weights have rows, else ""."""
     name = getattr(methods("encoder").get(name), "hub", "") or name
     if not (Path(name).is_dir() or re.fullmatch(r"[\w.-]+/[\w.-]+", name)):
         return ""
@@ -236,11 +233,11 @@ def other_vocabulary(name: str) -> str:
 
 
 def check_readable(name: str, part: str) -> None:
-    """Read the topics or qrels of a name, or the archives of its documents, unless they are not downloaded yet.
+    """Read topics or qrels, or the archives of documents, unless they are not downloaded yet.
 
     Raises:
         InputError: damaged data.
-        UnavailableError: a part of the data is missing and cannot be downloaded.
+        UnavailableError: missing data that cannot be downloaded.
     """
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
@@ -277,20 +274,18 @@ def _check_archive(path: Path) -> None:
     if seen.exists():
         return
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as stream:
-                while stream.read(2**20):
-                    pass
-        elif path.suffix == ".zip":
+        if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
                 if wrong := archive.testzip():
                     raise zipfile.BadZipFile(f"{wrong} is damaged")
-        else:
+        elif path.suffix == ".tar":
             with tarfile.open(path, "r:") as tar:
-                ends = [member.offset_data + member.size for member in tar]
-            if status.st_size < ends[-1] + 2 * tarfile.BLOCKSIZE:  # two empty blocks are its end
-                raise tarfile.ReadError("no end of the archive")
-    except (EOFError, IndexError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+                tar.getmembers()
+        else:
+            with gzip.open(path) as stream:
+                while stream.read(2**20):
+                    pass
+    except (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"{path}: cut off or damaged ({said}); delete it and get it again") from None
     seen.parent.mkdir(parents=True, exist_ok=True)

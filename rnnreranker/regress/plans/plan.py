@@ -1,7 +1,4 @@
-"""The plan of a spec: every command from documents to measures; the runner runs it, pages print it.
-
-Readers of a large file follow each other, and a large file without later readers is removed.
-"""
+"""The plan of a spec: every command from documents to measures; a large file is removed after its last reader."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ REMOVABLE = ("index", "search", "labels", "negatives")  # commands whose output 
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of conditions on query sets, each once, in an order in which they can be taken.
-
-    published: query set and condition → file; keep: do not remove large outputs.
-    """
+    """The steps of conditions on query sets, each once, in order."""
 
     spec: Spec
     folder: Path
@@ -40,7 +34,7 @@ class Plan:
     keep: bool = False
 
     def run_files(self, condition: Condition, query_set: QuerySet) -> list[Path]:
-        """The run files of a condition, one for each context of a sweep; none if it is not measured there."""
+        """The run files of a condition; none if it is not measured there."""
         if not condition.measured_on(query_set):
             return []
         given = self.published.get((query_set.id, condition.id))
@@ -52,12 +46,12 @@ class Plan:
         return {path: (entry, one) for entry, one in pairs for path in self.run_files(entry, one)}
 
     def outputs(self) -> list[Path]:
-        """The run files of the conditions and the records of the works."""
+        """All run files and records of works."""
         runs = [path for one in self.query_sets for entry in self.conditions for path in self.run_files(entry, one)]
         return [*runs, *(work_file(self.spec, self.folder, work) for work in self.works)]
 
     def indexes(self, steps: Sequence[Step] | None = None) -> list[tuple[IndexEntry, str]]:
-        """The indexes of the spec that steps read (None = all), and the value of `--index` for each."""
+        """The indexes that steps read (None = all), and their `--index`."""
         read = {step.value("index") for step in (self.steps if steps is None else steps)}
         named = ((index, index_name(index, self.folder)) for index in self.spec.indexes)
         return [(index, name) for index, name in named if name in read]
@@ -69,7 +63,7 @@ class Plan:
 
     @cached_property
     def readers(self) -> dict[Path, list[Path]]:
-        """Large outputs to remove → the outputs of the steps that read them. Measuring reads the others."""
+        """Large outputs to remove → the outputs of their readers; not what measuring reads."""
         read = {self.spec.redundancy, *(entry.id for entry in self.spec.indexes if entry.count)}
         indexes = (Path(index_name(entry, self.folder)) for entry in self.spec.indexes if entry.id in read)
         return {} if self.keep else readers(self.steps, self.sizes, {*self.outputs(), *indexes})
@@ -80,7 +74,7 @@ class Plan:
         return last_readers(self.readers)
 
     def evaluations(self) -> list[str]:
-        """The lines that print the measured values of all runs, one for each query set and protocol."""
+        """The lines that print the values of all runs."""
         made = {*(step.output for step in self.steps), *self.given()}
         lines = []
         for query_set in self.query_sets:
@@ -93,7 +87,7 @@ class Plan:
         return lines
 
     def lines(self) -> list[str]:
-        """The plan in lines to paste into a shell: needs, commands, planned conditions."""
+        """The plan in lines to paste into a shell."""
         sets = [entry.title for entry in self.query_sets if entry.title] if len(self.query_sets) == 1 else []
         lines = [f"# {(sets or [self.spec.title])[0]}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
         added = {one.folder or name for name, one in parts().items()}  # to an index, which has a folder already
@@ -129,8 +123,7 @@ def make_plan(
 ) -> Plan:
     """The plan of conditions (None = all) and those they need, with all files under `folder`.
 
-    Specs share `folder/indexes` and `folder/models`. published: query set and condition → the published run that it is;
-    keep: do not remove large files.
+    published: query set and condition → its run file; keep: do not remove large files.
     """
     query_sets = spec.query_sets if query_sets is None else query_sets
     conditions = spec.conditions if conditions is None else conditions
@@ -157,7 +150,7 @@ def sizes(steps: Sequence[Step], spec: Spec) -> dict[Path, float]:
 
 
 def by_large_files(steps: Sequence[Step], size: Mapping[Path, float]) -> list[Step]:
-    """The steps with the readers of a large file behind it, as soon as their inputs are made."""
+    """The steps in an order with the readers of a large file right behind it."""
     large = {step.output for step in steps if size[step.output] >= LARGE and step.module in REMOVABLE}
     if not large:
         return list(steps)
@@ -172,7 +165,7 @@ def by_large_files(steps: Sequence[Step], size: Mapping[Path, float]) -> list[St
 
 
 def readers(steps: Sequence[Step], size: Mapping[Path, float], kept: Collection[Path]) -> dict[Path, list[Path]]:
-    """Large outputs, without `kept` ones → the outputs of the steps that read them or their parts."""
+    """Large outputs, without `kept` ones → the outputs of their readers."""
     reading = {
         one.output: [
             step.output
@@ -194,7 +187,7 @@ def last_readers(read_by: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Path
 
 
 def peak(steps: Sequence[Step], size: Mapping[Path, float], gone: Mapping[Path, Sequence[Path]]) -> float:
-    """The most GB that the outputs of steps take at a time; gone: output of a step → those removed then."""
+    """The most GB of outputs at a time; gone: output of a step → those removed then."""
     taken = most = 0.0
     for step in steps:
         taken += size[step.output]

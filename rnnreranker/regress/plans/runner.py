@@ -40,7 +40,7 @@ Take = Callable[[Step], tuple[int, str]]  # runs a step's command: its exit code
 
 @dataclass(frozen=True)
 class Outcome:
-    """The measured records, and the state of every run (query set, name) and work ("", id)."""
+    """The records, and the state of every run (query set, name) and work ("", id)."""
 
     records: list[Record]
     states: dict[Key, State]
@@ -62,9 +62,7 @@ def chosen_plan(
     published: Mapping[tuple[str, str], Path] | None = None,
     keep: bool = False,
 ) -> Plan:
-    """The plan of the conditions and works that `only` names, with those they need.
-
-    Without `only`: all conditions, or all works of a spec without conditions, as works take long.
+    """The plan of the conditions and works in `only` with those they need; by default all conditions, or all works.
 
     Raises:
         InputError: `only` names nothing in the spec.
@@ -87,12 +85,11 @@ def chosen_plan(
 
 
 def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = None, *, fresh: bool = False) -> Outcome:
-    """Take the steps of a plan that can be taken here, measure their runs, and compare.
+    """Take the steps of a plan, measure their runs, and compare.
 
     Args:
         folder: of the specs with their records.
-        jobs, take: see `run_plan`.
-        fresh: take current steps again.
+        jobs, take: see `run_plan`; fresh: take current steps again.
     """
     if fresh:
         forget(plan)
@@ -126,9 +123,9 @@ def _pasted(value: Any, folder: Path) -> Any:
 
 
 def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:
-    """Take the stale steps of a plan; returns the output of each step that was not taken → why.
+    """Take the stale steps of a plan; output of each step that was not taken → why.
 
-    jobs: steps at a time; None = two, or one if a step states needs. take: runs a command; None = in a process.
+    jobs: steps at a time; None = two, or one if a step has needs. take: runs a command.
     """
     keys, take = Keys(plan), take or _process
     blocked = obstacles(plan, stale_steps(plan, keys))
@@ -173,7 +170,7 @@ def _say_sizes(plan: Plan, steps: list[Step]) -> None:
 
 
 def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
-    """Remove the outputs that no step needs after this one; of an index its description stays."""
+    """Remove the outputs that no later step reads; an index keeps its description."""
     steps = {step.output: step for step in plan.steps}
     for output, reading in plan.readers.items():
         if taken.output in reading and all(was_taken(steps[path], keys) for path in reading):

@@ -1,4 +1,4 @@
-"""A step of a plan: one command with its output and inputs, the names of its files, and its state."""
+"""A step of a plan: one command with its output, inputs and state."""
 
 from __future__ import annotations
 
@@ -25,14 +25,11 @@ RUNS = "runs"  # the argument of `fuse` that has no flag
 
 @dataclass(frozen=True)
 class Step:
-    """One command.
+    """One command: `python -m rnnreranker.MODULE`.
 
     Attributes:
-        module: `python -m rnnreranker.MODULE`.
-        request: flag (with _ for -) → value, in printing order. The words of a list follow one flag, each of a tuple
-            has its own.
+        request: flag (with _ for -) → value, in printing order; a list follows one flag, each word of a tuple its own.
         output: the file or folder that it makes; inputs: files of other steps.
-        needs: as in a spec.
     """
 
     module: str
@@ -82,21 +79,21 @@ def work_file(spec: Spec, folder: Path, work: Work) -> Path:
 
 
 def built_in(index: IndexEntry) -> bool:
-    """Whether an index is of a built-in collection with default settings, which searches make by themselves."""
+    """Whether an index is of a built-in collection with default settings."""
     if index.documents not in BUILT_IN:
         return False
     return all(choose_part(spec_part(name, its)).params == part(name).Params() for name, its in index.parts.items())
 
 
 def index_name(index: IndexEntry, folder: Path) -> str:
-    """The value of `--index`: a prebuilt or built-in name, or the folder of the index step."""
+    """The value of `--index`: a prebuilt or built-in name, or a folder."""
     if index.prebuilt or built_in(index):
         return index.prebuilt or index.documents
     return str(folder / "indexes" / f"{word_of(index.documents)}.{index.id}")
 
 
 def word_of(name: str) -> str:
-    """The name of a data set or file as part of a file name."""
+    """A name as part of a file name."""
     return name.replace("/", "-").replace(":", "-").strip("-.")
 
 

@@ -24,11 +24,10 @@ E = TypeVar("E", bound=Entry)
 
 
 class SpecFile:
-    """A YAML file, perhaps with its parts, and the line of every key.
+    """A YAML file, perhaps with its parts.
 
     Attributes:
-        content: the mapping, shared by all documents of the same text: do not change it.
-        problems: (file, line) and message of each mistake.
+        content: the mapping, which must not be changed; problems: (file, line) and message of each mistake.
 
     Raises:
         InputError: no such file, or not a YAML mapping.
@@ -48,7 +47,7 @@ class SpecFile:
         self.problems.append((self.where(keys), text))
 
     def where(self, keys: KeyPath) -> tuple[Path, int]:
-        """File and line of a path of keys, or of the nearest existing parent."""
+        """File and line of a path of keys, or of its nearest parent."""
         while keys not in self._lines:
             keys = keys[:-1]
         return self._lines[keys]
@@ -87,7 +86,7 @@ class SpecFile:
 
 
 def _validated(kind: type[E], content: Any, context: dict[str, Any]) -> tuple[E | None, list[Any]]:
-    """The entry of a mapping, or None and pydantic's errors, with a `hint` for unknown keys."""
+    """The entry of a mapping, or None; and pydantic's errors, with hints for unknown keys."""
     try:
         return kind.model_validate(content, context=context), []
     except ValidationError as error:
@@ -145,10 +144,8 @@ def query_set_names(folder: Path) -> dict[str, str]:
 def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[QuerySet, ...]]:
     """The spec of a name, a query set's name or a YAML file, and its query sets: all, or the named one.
 
-    data: look up the names of data sets too, which loads ir_datasets.
-
     Raises:
-        InputError: an unknown name (with the nearest ones); as `read_spec`.
+        InputError: an unknown name; as `read_spec`.
     """
     sets = query_set_names(folder)
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
@@ -164,10 +161,10 @@ def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[
 def read_spec(path: Path, data: bool = False) -> Spec:
     """The spec of a file with its parts. Conditions without an index get the only one of the spec.
 
-    data: look up the names of data sets too.
+    data: look up the names of data sets too, which loads ir_datasets.
 
     Raises:
-        InputError: all mistakes of the file and its parts, each with file:line.
+        InputError: all mistakes, each with file:line.
     """
     document = SpecFile(path)
     for part in list(_parts(document))[::-1]:

@@ -91,7 +91,7 @@ class Entry(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _note_hints(cls, content: Any, info: ValidationInfo) -> Any:
-        """Note the nearest known key of each unknown one in the context."""
+        """Note the nearest known key of each unknown one."""
         if isinstance(content, dict) and info.context is not None:
             known = [field.alias or name for name, field in cls.model_fields.items()]
             info.context.update({str(key): nearest(str(key), known) for key in content if key not in known})
@@ -196,8 +196,7 @@ class ValidationSet(Entry):
 class Model(OfTexts):
     """A model to train: a query encoder on the vectors of an index, or one that reads texts.
 
-    Models of texts (sparse, late, cross) begin with the model that `start` names. A masked language model learns from
-    the texts of `documents` or an index, without topics and labels.
+    Models of texts begin with the model that `start` names; a masked language model has neither topics nor labels.
     """
 
     required = ("train",)
@@ -217,13 +216,13 @@ class Model(OfTexts):
 
     @property
     def reads_texts_alone(self) -> bool:
-        """Whether it learns from texts without queries, as masked language models do."""
+        """Whether it learns from texts without queries."""
         kind = self.train.name
         return kind in names("trained-model") and "topics" not in find("trained-model", kind).needs
 
     @property
     def starts(self) -> list[str]:
-        """The model of the spec that the training begins with, in a list."""
+        """The model of the spec that the training begins with."""
         if self.train.name == "query" and isinstance(self.start, str):
             return [self.start] if self.start else []
         return list(models_in(self.start))
@@ -264,7 +263,7 @@ class Model(OfTexts):
 
 
 class Condition(Entry):
-    """One system: a retrieval, a fusion of other conditions' runs, an expansion or a reranking of one."""
+    """One system: a retrieval, or a fusion, expansion or reranking of other conditions."""
 
     required = ("title",)
     title: str = ""
@@ -294,12 +293,12 @@ class Condition(Entry):
 
     @property
     def run_names(self) -> list[str]:
-        """The names of its runs: its id, or one for each context of a sweep."""
+        """Its id, or one name for each context of a sweep."""
         return [f"{self.id}-{context}" for context in self.contexts] or [self.id]
 
     @property
     def ways(self) -> list[str]:
-        """The keys that say how it is made, one at most; none for a planned or published run."""
+        """The keys that say how it is made, one at most."""
         return [key for key in ("retrieve", "fuse", "aggregate", "expand", "rerank") if getattr(self, key)]
 
     @property
@@ -352,10 +351,7 @@ class Condition(Entry):
 
 
 class Work(Entry):
-    """A study, a tuning, a recovery or a diagnosis, with the options of its command.
-
-    The options `index`, `of` and `query_set` name entries of the spec.
-    """
+    """A study, tuning, recovery or diagnosis with the options of its command."""
 
     model_config = ConfigDict(extra="allow")
     needs: Needs = {}

@@ -84,7 +84,7 @@ def module_of(name: str) -> str:
 
 
 def spec_part(name: str, its: Any, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Written:
-    """A part of an index with its settings in a spec, those of its encoder in the form of the encoder.
+    """A part of an index with its settings in a spec.
 
     Raises:
         InputError: an unknown part, settings that are no mapping.
@@ -95,7 +95,7 @@ def spec_part(name: str, its: Any, folder: Callable[[str], str | Path] = "runs/m
 
 
 def check_part(name: str, its: Any) -> tuple[str, ...]:
-    """The parts that a part of an index can be made of, after a check of its settings.
+    """The parts that a part can be made of.
 
     Raises:
         InputError: an unknown part or setting, a value out of range.
@@ -114,7 +114,7 @@ def has_context(use: Written) -> bool:
 
 
 def check_labels(use: Written) -> ChosenLabeler:
-    """The labeler of labels, as `python -m rnnreranker.labels` makes them.
+    """The labeler of labels.
 
     Raises:
         InputError: an unknown method, setting, option or source, a value out of range.
@@ -154,7 +154,7 @@ def flags_of(module: str) -> frozenset[str]:
 
 
 def check_work(kind: str, given: dict[str, Any]) -> None:
-    """Check the options of a study, a tuning, …; of a study also those of its training and arms.
+    """Check the options of a study, a tuning, …
 
     Raises:
         InputError: an unknown option, method or setting, a value out of range, a condition without a query set.

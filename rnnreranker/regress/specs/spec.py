@@ -1,8 +1,4 @@
-"""Specs: collections with their indexes, query sets, models and conditions, and the works on them.
-
-Pydantic checks types, methods and names of data field by field, `faults` of an entry its fields together, and
-`Spec.faults` the links between entries.
-"""
+"""Specs: collections with their indexes, query sets, models, conditions and works; `Spec.faults` checks their links."""
 
 from __future__ import annotations
 
@@ -90,7 +86,7 @@ class Spec(Entry):
 
     @property
     def dense_encoder(self) -> str:
-        """The encoder of its first index with vectors, or the start of a trained one; "" without any."""
+        """The encoder of its first index with vectors, or the start of a trained one, or ""."""
         encoder: Any = next((entry.parts[USUAL]["encoder"] for entry in self.indexes if USUAL in entry.parts), "")
         while isinstance(encoder, dict):
             model = self.model(encoder["model"])
@@ -105,7 +101,7 @@ class Spec(Entry):
         raise InputError(f"{name}: no such {kind} in {self.name}; {nearest(name, [entry.id for entry in entries])}")
 
     def condition(self, name: str) -> Condition:
-        """The condition of an id; InputError: unknown, with the nearest ids; so for the three below."""
+        """The condition of an id; InputError: unknown."""
         condition: Condition = self._named("conditions", name, "condition")
         return condition
 
@@ -163,7 +159,7 @@ class Spec(Entry):
         yield from _unknown(self.expected, known, ("expected",))
 
     def _wrong_links(self, entry: Any, groups: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
-        """The key and message of each unknown name, model of another kind and missing part of an index."""
+        """Key and message of each wrong link or missing part."""
         for key, name, group, kind in links(entry):
             known = groups[group]
             if name not in known:
@@ -197,7 +193,7 @@ def _unknown(value: Any, known: Any, keys: KeyPath) -> Faults:
 
 
 def links(entry: Any) -> Iterator[tuple[str, str, str, str]]:
-    """The names of other entries in an entry: key, name, group of the other, kind of a model ("" = any)."""
+    """The names of other entries in an entry: key, name, group, kind of a model ("" = any)."""
     said = entry.options if isinstance(entry, Work) else dict(entry)
     named = {"of": "conditions", "query_sets": "query_sets", "query_set": "query_sets"}
     if isinstance(entry, Condition):
