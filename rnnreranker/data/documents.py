@@ -21,11 +21,11 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
     """The documents of a source, streamed in its order.
 
     Args:
-        name: a file, plain or .gz: JSON lines or an array (keys `_id`, `id` or `docid`; `text` or `contents`; `title`
-            goes before the text; `vector` or `embedding`); TSV of docid, text and perhaps title, with or without
-            a line of names; parquet with columns of these names; TREC's <DOC>s; queries with positive and negative
-            documents, as FlagEmbedding and Tevatron write them. A folder of such files of one kind or in BEIR layout;
-            an ir_datasets id or short name, `tripclick`, `reqa-squad` (-nq, -cmrc, -drcd), or `pydoc`.
+        name: a file, plain or .gz: JSON lines or an array (keys `_id`, `id` or `docid`; `text` or `contents`;
+            `title`; `vector` or `embedding`); TSV of docid, text and perhaps title; parquet with these names; TREC's
+            <DOC>s; queries with positive and negative documents, as FlagEmbedding and Tevatron write them. A folder
+            of such files or in BEIR layout; an ir_datasets id or short name, `tripclick`, `reqa-squad` (-nq, -cmrc,
+            -drcd), or `pydoc`.
         fields: of the texts: ("title", "text") or ("text",); None = as `usual_fields`.
 
     Raises:

@@ -1,8 +1,8 @@
 """Local data sets by name: folders in BEIR layout, TripClick's release, ReQA sets made from downloaded files.
 
 A folder in BEIR layout holds `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`, plain or .gz. `FOLDER` is its
-split `test` (or its only one), `FOLDER:SPLIT` another, `FOLDER:cold-1-train` a part of the first, see `splits`.
-`collections/NAME` is the folder NAME in `collections_home`. `reqa:FILE` is the ReQA set made from a file or folder.
+split `test` (or its only one), `FOLDER:SPLIT` another, see also `splits`. `collections/NAME` is a folder in
+`collections_home`, `reqa:FILE` the ReQA set made from a file or folder.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def load_pairs(name: str, depth: int) -> Run:
 
     Args:
         name: a file (`qid<TAB>docid<TAB>docid`, plain or .gz), or an ir_datasets id with docpairs, as
-            `msmarco-passage/train/triples-v2`, which are MS MARCO's `qidpidtriples.train.full.2`.
+            `msmarco-passage/train/triples-v2`.
         depth: the most candidates of a query.
 
     Raises:

@@ -27,7 +27,7 @@ def documents_by(
 
     Args:
         passages: signs between the ids of document and passage, as in `D7#2`; `reqa-squad` and the like; a file
-            `passage<TAB>document`; or an ir_datasets id whose passages have `msmarco_document_id`.
+            `passage<TAB>document`; or an ir_datasets id with `msmarco_document_id`.
         docids: V distinct passages.
         ordered: whether positions are needed: the last number after the signs, the line in the file, or the first
             character in the document.

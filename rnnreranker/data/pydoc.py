@@ -24,8 +24,8 @@ OWN_FILES = ("pydoc.py", "docstrings.py", "pydoc_files/modules.txt", "pydoc_file
 def documents() -> Iterator[Document]:
     """The documents of the built-in collection, sorted by docid.
 
-    A docid is the public name of an object (`dict.fromkeys`). The text is its signature, the name in words, the first
-    paragraphs of the docstring (about 400 characters), and perhaps a sentence on typical use.
+    A docid is a public name (`dict.fromkeys`). The text is its signature, the name in words, the first paragraphs of
+    the docstring, and perhaps a sentence on typical use.
 
     Raises:
         UnavailableError: Python has no docstrings, or cannot be started to read them.

@@ -33,9 +33,8 @@ def qrels_of(given: Qrels) -> pandas.DataFrame:
     """The judgements of a name, a file or an object, in the columns of `load_qrels`.
 
     Args:
-        given: a name, a file, {qid: {docid: grade}}, {qid: docids} of grade 1, (qid, docid, grade) triples,
-            named tuples of ir-measures, or a data frame of ir-measures or PyTerrier. Whole numbers as ids become
-            text.
+        given: a name, a file, {qid: {docid: grade}}, {qid: docids} of grade 1, (qid, docid, grade) triples, named
+            tuples of ir-measures, or a data frame of ir-measures or PyTerrier. Ids may be whole numbers.
 
     Raises:
         InputError: as `load_qrels`; another type, other ids, grades that are not whole numbers.
@@ -82,15 +81,13 @@ def _rows(given: Any) -> list[tuple[Any, Any, Any]]:
 
 @phase("reading judgements")
 def load_qrels(name: str | Path) -> pandas.DataFrame:
-    """Judgements: columns query_id (str), doc_id (str), relevance (int), one row each, in the order of the source.
+    """Judgements: columns query_id (str), doc_id (str), relevance (int), in the order of the source.
 
-    `attrs["protocol"]` is the protocol of evaluation that belongs to the name, see `named_protocol`.
+    `attrs["protocol"]` is that of `named_protocol`.
 
     Args:
-        name: a file, plain or .gz (TREC: `qid 0 docid grade`; the `query-id corpus-id score` of BEIR with or without
-            its line of names; JSON or parquet with these names, see `read_qrels`); a folder in BEIR layout (`FOLDER` or
-            `FOLDER:SPLIT`); an ir_datasets id or short name; `tripclick-head-val-dctr` (and the like); `reqa-squad`
-            (-nq, -cmrc, -drcd); `pydoc` (and its kinds of topics), `pydoc/shallow` or `pydoc/train`.
+        name: a file, plain or .gz (lines of TREC or BEIR, JSON or parquet with BEIR's names, see `read_qrels`),
+            another name of `load_topics`, `tripclick-head-val-dctr` (and the like) or `pydoc/shallow`.
             `NAME:without:OTHER` leaves out the queries of the topics OTHER.
 
     Raises:

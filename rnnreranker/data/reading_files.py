@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,7 @@ class Question:
 
     id: str
     text: str
-    answers: list[tuple[int, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        _check_string("question", self.text)
+    answers: list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -46,13 +43,10 @@ class Paragraph:
     where: str
 
     def __post_init__(self) -> None:
-        _check_string("title", self.title)
-        _check_string("paragraph", self.text)
-
-
-def _check_string(name: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is a {type(value).__name__}, not a string")
+        texts = [("title", self.title), ("paragraph", self.text), *(("question", one.text) for one in self.questions)]
+        for name, value in texts:
+            if not isinstance(value, str):
+                raise TypeError(f"{name} is a {type(value).__name__}, not a string")
 
 
 def paths(files: Path) -> list[Path]:

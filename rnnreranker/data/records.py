@@ -40,10 +40,9 @@ class Shape:
     """The fields of a record.
 
     Attributes:
-        fields: field → the names that files give it, in the order of files without names. Fields in `id` are ids.
-        needed: fields of every record; expected, columns: the same in words, for records and for columns.
-        even: all rows of a file without names have as many columns.
-        words: blanks separate columns too, and the second field is optional.
+        fields: field → the names that files give it, in the order of files without names; `…id` are ids.
+        needed: fields of every record; expected, columns: the same in words.
+        even: all rows without names have as many columns; words: blanks separate columns, the second is optional.
     """
 
     fields: Mapping[str, tuple[str, ...]]
@@ -308,7 +307,7 @@ def read_topics(source: Path | str, lines: Lines | None = None) -> dict[str, str
     """Query id → text, in the order of a file, or of the given lines.
 
     Raises:
-        InputError: a malformed line (with file:line), an id that is no word or not unique, no text, no topics.
+        InputError: a malformed line (with file:line), a wrong or repeated id, no text, no topics.
     """
     form = "tsv" if lines else form_of(Path(source))
     if form == "tags":

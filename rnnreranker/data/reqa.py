@@ -170,8 +170,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
     A text is Chinese if a tenth of its characters are, else English. An English sentence ends at a blank line, and
     after `.`, `!`, `?` or `…` before white space and a capital, digit, opening quote or bracket, except after
-    abbreviations and initials. A Chinese one ends at a line break, and after `。`, `；`, `！` or `？` outside a title.
-    Text without letters and digits joins the sentence before it.
+    abbreviations. A Chinese one ends at a line break, and after `。`, `；`, `！` or `？` outside a title.
 
     >>> [text[a:b] for text in ["Dr. No sat. He said: \\"Yes!\\" It was 3.5 m."] for a, b in sentence_spans(text)]
     ['Dr. No sat.', 'He said: "Yes!"', 'It was 3.5 m.']

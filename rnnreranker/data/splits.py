@@ -1,10 +1,10 @@
 """Judged questions in parts for training, validation and test, by a hash of their text: paper 004's two settings.
 
-A split is SETTING-FOLD-PART, as `cold-1-train`. Questions of the same text share a part. The texts, in the order of
-their SHA-256, are cut into fifths; fold k of 4 is
+A split is SETTING-FOLD-PART, as `cold-1-train`. Questions of the same text share a part. The texts, by SHA-256, are cut
+into fifths; fold k of 4 is
 
-- standard: fifth k for the test, fifth k + 1 for validation, the other three for training: 60/20/20;
-- cold: fifth k for training, fifth k + 1 for validation, the other three for the test: 20/20/60.
+- standard: fifth k for the test, k + 1 for validation, the others for training;
+- cold: fifth k for training, k + 1 for validation, the others for the test.
 """
 
 from __future__ import annotations

@@ -32,11 +32,11 @@ def load_topics(name: str | Path) -> dict[str, str]:
     """Query id → text, in the order of the source.
 
     Args:
-        name: a file, plain or .gz (TSV of `qid, text` with or without a line of names, JSON lines or an
-            array with `_id`/`id` and `text`, parquet with these names, TREC's <top>s or XML); a folder in BEIR layout
-            (the judged queries of `FOLDER` or `FOLDER:SPLIT`); an ir_datasets id or short name; `tripclick-head-val`
-            (and the like); `reqa-squad` (-nq, -cmrc, -drcd); `pydoc` (test topics; `pydoc/paraphrase`,
-            `pydoc/symptom`, `pydoc/name` by kind) or `pydoc/train`. `NAME:without:OTHER` leaves out the ids of OTHER.
+        name: a file, plain or .gz (TSV of `qid, text`, JSON lines or an array with `_id`/`id` and `text`, parquet
+            with these names, TREC's <top>s or XML); a folder in BEIR layout (the judged queries of `FOLDER` or
+            `FOLDER:SPLIT`); an ir_datasets id or short name; `tripclick-head-val` (and the like); `reqa-squad` (-nq,
+            -cmrc, -drcd); `pydoc` (`pydoc/paraphrase`, `pydoc/symptom`, `pydoc/name` by kind) or `pydoc/train`.
+            `NAME:without:OTHER` leaves out the ids of OTHER.
 
     Raises:
         InputError: an unknown name, a malformed line (with file:line), a query id twice, no topics.

@@ -27,23 +27,10 @@ _ENTITY = re.compile(r"&#?\w+;")
 _TOPIC = re.compile(r"<(/?)top(?:ic)?(\s[^<>]*)?>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""\s(?:number|num|qid|id)\s*=\s*["']([^"']*)["']""", re.IGNORECASE)
 NUMBER, QUERY = ("num", "number", "qid", "id", "identifier"), ("title", "query")
-_OTHERS = (
-    "narr",
-    "narrative",
-    "desc",
-    "description",
-    "question",
-    "subtopic",
-    "smry",
-    "con",
-    "fac",
-    "def",
-    "dom",
-    "summary",
-)
+_OTHERS = "narr|narrative|desc|description|question|subtopic|smry|con|fac|def|dom|summary"
 _FIELD_OF_TOPIC = re.compile(
     rf"<({'|'.join((*NUMBER, *QUERY))})(?:\s[^<>]*)?>\s*(?:(?:number|topic):)?(.*?)"
-    rf"(?=</\1\s*>|<(?:{'|'.join((*NUMBER, *QUERY, *_OTHERS))})(?:\s[^<>]*)?>|\n\s*<|\Z)",
+    rf"(?=</\1\s*>|<(?:{'|'.join((*NUMBER, *QUERY, _OTHERS))})(?:\s[^<>]*)?>|\n\s*<|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -47,7 +47,7 @@ def query_sets_of(
 
 
 def paper_plans(folder: Path, names: Sequence[str], table: str | None) -> list[Plan]:
-    """The plans of all conditions that obtain cells of papers, one per query set."""
+    """The plans of all conditions of cells of papers."""
     matrix = Matrix(folder, names, table, commands=False)
     cells = matrix.cells[~matrix.cells["latency"].astype(bool)]
     wanted = set(zip(cells["query_set"], cells["condition"], strict=True))
@@ -80,7 +80,7 @@ def print_matrix(
 
 
 def print_list(folder: Path) -> None:
-    """Print all specs and papers with their state, then the query sets with their tables."""
+    """Print all specs and papers with their state, then the query sets."""
     matrix = Matrix(folder, commands=False)
     cells = matrix.cells
     rows: list[list[object]] = [
@@ -100,7 +100,6 @@ def print_list(folder: Path) -> None:
 
 
 def _state(spec: Spec, matrix: Matrix) -> str:
-    """The numbers of measured and planned conditions and of others."""
     measured = {name for one, name in matrix.runs if any(one == query_set.id for query_set in spec.query_sets)}
     states = Counter(
         "measured" if measured & {entry.id, *entry.run_names} else "planned" if planned(spec, entry) else "not measured"

@@ -70,7 +70,6 @@ class Plan:
 
     @property
     def removed(self) -> dict[Path, list[Path]]:
-        """Output of a step → the outputs that it reads last."""
         return last_readers(self.readers)
 
     def evaluations(self) -> list[str]:
@@ -179,7 +178,6 @@ def readers(steps: Sequence[Step], size: Mapping[Path, float], kept: Collection[
 
 
 def last_readers(read_by: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Path]]:
-    """Output of a step → the outputs that it reads last."""
     last: dict[Path, list[Path]] = {}
     for output, reading in read_by.items():
         last.setdefault(reading[-1], []).append(output)

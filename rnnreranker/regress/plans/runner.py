@@ -159,7 +159,6 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
 
 
 def _say_sizes(plan: Plan, steps: list[Step]) -> None:
-    """Say the size of downloads and files, and whether memory may be too small."""
     needs = replace(plan, steps=tuple(steps)).needs() if steps else {}
     if any(needs.get(key) for key in ("download_gb", "disk_gb")):
         count, disk = command.counted(len(steps), "step"), needs.get("disk_gb", 0)
@@ -207,7 +206,7 @@ def _remove(path: Path) -> None:
 
 
 def _process(step: Step) -> tuple[int, str]:
-    """Exit code and last line of the command in a process of its own, whose output goes to stderr."""
+    """Exit code and last line of the command in a process of its own."""
     say(step.command())
     argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.argv]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run

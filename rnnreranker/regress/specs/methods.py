@@ -137,7 +137,7 @@ def check_labels(use: Written) -> ChosenLabeler:
 
 
 def labels_options(use: Written) -> tuple[Written, dict[str, Any]]:
-    """A method of labels with its settings, and the options of the command among them.
+    """A method of labels, and the options of the command among its settings.
 
     >>> labels_options(Written("hard", {"depth": 100}))
     (Written(name='hard', params={}, preset=''), {'depth': 100})
@@ -197,11 +197,6 @@ def beside_parts(options: dict[str, Any]) -> set[str]:
 
 
 def beside_uses(options: dict[str, Any]) -> list[Written]:
-    """The teachers of a recovery.
-
-    Raises:
-        InputError: no list of methods.
-    """
     forms = options.get("beside", [])
     if not isinstance(forms, list):
         raise InputError(f"beside: {forms}; expected a list of teachers")
