@@ -205,7 +205,8 @@ def encoder_on(
 
     encoder = type(usual).load(usual.name, devices=devices, **settings)
     ordered = sorted({text for text in texts if text.strip()}, key=lambda text: (len(text), text))
-    tried = ordered[:: -(-len(ordered) // TRIED) or 1]
+    last = len(ordered) - 1
+    tried = ordered if last < TRIED else [ordered[number * last // (TRIED - 1)] for number in range(TRIED)]
     lowest = cosine_of(encoder.rows(tried), usual.rows(tried)) if tried else 1.0
     least = least_cosine(devices.dtype, settings.get("dtype"))
     if not lowest >= least:
