@@ -123,8 +123,8 @@ def test_labeled_rows_and_files(tmp_path: Path) -> None:
     assert rows_of(alone, "labeled-pair", 2)[1] == [("q", "p1", 1), ("q", "p2", 1)]
     names, rows = rows_of(mine([POOL], 0.0, params), "labeled-list", 2)
     assert rows == [("q", ("p1", "b", "c"), (1, 0, 0)), ("q", ("p2", "c", "d"), (1, 0, 0))]
-    texts = {docid: f"text of {docid}" for docid in ("a", "b", "c", "d", "p1", "p2")}
-    write_rows(tmp_path / "x.jsonl", names, rows, {"q": "why?"}, texts)
+    texts = rows_of(mine([POOL], 0.0, params), "labeled-list", 2, lambda _: "why?", lambda docid: f"text of {docid}")
+    write_rows(tmp_path / "x.jsonl", *texts)
     first = json.loads((tmp_path / "x.jsonl").read_text().splitlines()[0])
     assert first == {"anchor": "why?", "positive": ["text of p1", "text of b", "text of c"], "labels": [1, 0, 0]}
     one = POOL.__class__("q", ("p1",), POOL.candidates, POOL.positive_scores[:1], POOL.scores, {})

@@ -33,7 +33,15 @@ def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     request = command.request(args, LabelsRequest, method=with_flags("method", args, LabelParams))
     forms = command.request(args, FormsRequest)
-    _check(request, forms)
+    texts: frozenset[str] = frozenset({"topics", "texts"} if forms.listwise or forms.audit else ())
+    check(
+        request,
+        forms.output,
+        *request.lacking(texts, "--listwise or --audit"),
+        (forms.audit_output and not forms.audit, "--audit-output goes with --audit N"),
+        (forms.truth and not forms.audit, "--truth goes with --audit N"),
+    )
+    check_writable(forms.tsv, forms.qrels_output, forms.listwise, forms.audit_output)
     share = command.request(args, ShareRequest).share
     made = write_labels(request, forms.output, share)
     if share is not None:
@@ -48,18 +56,6 @@ def main(argv: Sequence[str]) -> int:
         + (f"; {command.counted(without, 'positive')} without a vector left out" if without else "")
     )
     return 0
-
-
-def _check(request: LabelsRequest, forms: FormsRequest) -> None:
-    texts: frozenset[str] = frozenset({"topics", "texts"} if forms.listwise or forms.audit else ())
-    check(
-        request,
-        forms.output,
-        *request.lacking(texts, "--listwise or --audit"),
-        (forms.audit_output and not forms.audit, "--audit-output goes with --audit N"),
-        (forms.truth and not forms.audit, "--truth goes with --audit N"),
-    )
-    check_writable(forms.tsv, forms.qrels_output, forms.listwise, forms.audit_output)
 
 
 def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:

@@ -164,13 +164,9 @@ def batches(
     vectors: VectorSource | None = None,
     queries: Any = None,
 ) -> Iterator[JudgedBatch]:
-    """Batches of contexts with equally many positives; vectors of a batch are overwritten by the next.
-
-    bytes_each: of a candidate, without vectors.
-    """
+    """Batches of contexts with equally many positives; bytes_each: of a candidate, without vectors."""
     row_of = {} if queries is None else {qid: row for row, qid in enumerate(queries.qids)}
     bytes_each = bytes_each if vectors is None else 4 * vectors.dimension
-    buffer = np.empty((0, 0, 0), dtype=np.float32)
     groups: dict[int, list[int]] = {}
     for index, context in enumerate(contexts):
         groups.setdefault(len(context.grades), []).append(index)
@@ -185,9 +181,7 @@ def batches(
             rows, ranks, scores = np.zeros(shape, np.int64), np.full(shape, np.iinfo(np.int64).max), np.zeros(shape)
             part: Any = None
             if vectors is not None:
-                if buffer.shape[1] != widest + 1 or len(buffer) < len(own):
-                    buffer = np.empty((len(own), widest + 1, vectors.dimension), dtype=np.float32)
-                part = buffer[: len(own)]
+                part = np.empty((len(own), widest + 1, vectors.dimension), dtype=np.float32)
             for line, one in enumerate(own):
                 for into, values in ((rows, one.rows), (ranks, one.ranks), (scores, one.scores)):
                     into[line, : one.size] = values

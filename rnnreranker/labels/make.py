@@ -283,7 +283,7 @@ def make_labels(
 
     Args:
         run, qrels, index, method, topics, others: as of `LabelsRequest`.
-        output: a parquet file; interrupted work resumes from it.
+        output: a parquet file; interrupted work resumes.
 
     Raises:
         InputError: all faults of the request at once; a missing index, topics or run.
@@ -345,7 +345,7 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
 
 
 def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
-    """The candidates of each query of the run, and the name of their published pairs if these are available."""
+    """The candidates of each query of the run, and the name of their published pairs if available."""
     from rnnreranker.data.pairs import load_pairs
     from rnnreranker.search.searching import first_stage_of
 

@@ -266,8 +266,8 @@ class LearntMass:
 
     def to_dict(self) -> dict[str, Any]:
         losses = {f"{share:g}": round(loss, 6) for share, loss in self.losses.items()}
-        about = {"by": self.by, "queries": self.queries, "several": self.several, "losses": losses}
-        return {name: value for name, value in about.items() if value != {}}
+        about = {"by": self.by, "queries": self.queries, "several": self.several}
+        return about | ({"losses": losses} if losses else {})
 
     def __str__(self) -> str:
         share, threshold = self.params.share or 0.0, self.params.threshold

@@ -132,7 +132,12 @@ class GraphSimilarity(Similarity):
         asked = np.broadcast_to(probes, (len(self.rows), len(probes)))
         similarities = probe_similarities(edges, weights, self.rows, asked, self.lengths, self.threads)
         if self.params.scale == "minmax":
-            similarities = _mapped(similarities, self.lengths)
+            flat, counts = (
+                similarities.reshape(-1, similarities.shape[2]),
+                np.repeat(self.lengths, len(probes))[:, None],
+            )
+            mapped = np.where(np.arange(flat.shape[1]) < counts, mixture.unit(flat.astype(np.float64), counts), 0.0)
+            similarities = mapped.astype(np.float32).reshape(similarities.shape)
         if (of_query := probes == 0).any():
             similarities[:, of_query] = self._of_query()[:, None]
         return similarities
@@ -182,14 +187,3 @@ class GraphSimilarity(Similarity):
         scores = np.take_along_axis(self.asked.scores, order, axis=1)
         known = mixture.known(None, scores, None, counts, RnnParams().without_query())
         return np.where(real, np.take_along_axis(known, np.argsort(order, axis=1), axis=1), 0.0)
-
-
-def _mapped(similarities: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(B, P, N) float32: rows mapped to [0, 1] over their real values; a constant row is 0."""
-    real = (np.arange(similarities.shape[2]) < lengths[:, None])[:, None]
-    wide = similarities.astype(np.float64)
-    low = np.where(real, wide, np.inf).min(axis=2, initial=np.inf, keepdims=True)
-    high = np.where(real, wide, -np.inf).max(axis=2, initial=-np.inf, keepdims=True)
-    with np.errstate(invalid="ignore"):  # of a context without candidates
-        wide = (wide - low) / np.where(high > low, high - low, 1.0)
-    return np.where(real, wide, 0.0).astype(np.float32)

@@ -166,7 +166,7 @@ class SoftLabels:
             raise InputError(f"{path}: {error}") from None
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a parquet file (zstd), one row a query, whole or not at all; equal labels give equal bytes."""
+        """Write a parquet file (zstd), one row a query; equal labels give equal bytes."""
         import pyarrow
 
         schema = _schema(self.metadata)
@@ -246,7 +246,7 @@ def write_joined(
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """A parquet file; errors of Arrow become one line, while it is open too."""
+    """A parquet file; errors of Arrow become one line."""
     import pyarrow
     import pyarrow.parquet as parquet
 

@@ -103,11 +103,7 @@ def neutrality_of(given: str | os.PathLike[str] | Mapping[str, float]) -> dict[s
 
 
 def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
-    """Neutrality by docid, from lines docid<TAB>value.
-
-    Raises:
-        InputError: malformed lines, values outside [0, 1], repeated docids, or no lines.
-    """
+    """Neutrality by docid, from lines docid<TAB>value. InputError: malformed or repeated lines, or none."""
     value_of: dict[str, float] = {}
     problems = []
     for number, line in read_lines(path, "file of neutralities"):

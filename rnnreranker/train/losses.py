@@ -163,8 +163,7 @@ class DistanceLoss(Loss):
 class MarginMseLoss(Loss):
     """((s_p - s_n) - (log y_p - log y_n))^2, averaged over pairs of a positive p and another candidate n.
 
-    Softmax targets have the margins of their teacher's scores. Candidates without probability and queries without a
-    pair do not count.
+    Softmax targets have the margins of their teacher's scores. Candidates without probability do not count.
     """
 
     name = "margin-mse"

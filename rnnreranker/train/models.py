@@ -61,8 +61,8 @@ class TrainedModel(ABC):
         self.check(request, params)
         with phase("reading the inputs"):
             inputs = _named(self.loads)(request, params)
-        how: dict[str, Any] = {"checkpoints": request.checkpoints, "on_validation": request.on_validation}
-        return self.train_on(inputs, request.start, request.output, params, device=device, **how)
+        how = request.checkpoints, device, request.on_validation
+        return self.train_on(inputs, request.start, request.output, params, *how)
 
     def train_on(
         self,
@@ -70,7 +70,6 @@ class TrainedModel(ABC):
         start: Start,
         output: str | Path,
         params: Any,
-        *,
         checkpoints: bool = True,
         device: str = "cpu",
         on_validation: Callable[[int, dict[str, float]], None] | None = None,

@@ -205,7 +205,7 @@ def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
 
 
 def all_documents(request: TrainRequest, what: str) -> Iterable[Document]:
-    """All documents of a request's source, else of its index. InputError: neither has texts (`what` says their use)."""
+    """All documents of a request's source, else of its index. InputError: neither has texts; what: their use."""
     from rnnreranker.data.documents import load_documents
     from rnnreranker.index.opening import open_index
     from rnnreranker.parts.texts import documents_of
@@ -281,9 +281,8 @@ def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, qu
             f"the validation run has no candidates of the validation topics (first: {', '.join(chosen[:3])}); "
             "give a run that was retrieved for them"
         )
-    if len(known) < len(chosen):
-        left = counted(len(chosen) - len(known), "validation query", "validation queries")
-        say(f"{left} without candidates left out")
+    if left := len(chosen) - len(known):
+        say(f"{counted(left, 'validation query', 'validation queries')} without candidates left out")
     return make_labeler("hard", Inputs()).infer(run, qrels[qrels["query_id"].isin(known)])
 
 
@@ -298,7 +297,7 @@ def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
 
 
 def held_out_of(ids: Sequence[str], params: Any, what: tuple[str, ...]) -> set[str]:
-    """The ids that `split` holds out. InputError: one side is empty; what: the noun of the ids, for the message."""
+    """The ids that `split` holds out. InputError: one side is empty; what: noun of the ids."""
     held_out = split(ids, params.validation_share, params.seed)
     if not held_out or len(held_out) == len(ids):
         raise InputError(
@@ -310,7 +309,7 @@ def held_out_of(ids: Sequence[str], params: Any, what: tuple[str, ...]) -> set[s
 
 
 def check_different(training: Iterable[str], validation: Iterable[str]) -> None:
-    """Check that no query is both for training and for validation. InputError: the first three that are."""
+    """Check that no query is for training and for validation. InputError: the first three that are."""
     if twice := sorted(set(training) & set(validation)):
         raise InputError(
             f"{counted(len(twice), 'query', 'queries')} in both training and validation (first: "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
@@ -173,7 +174,7 @@ class Batch:
     """b queries and N columns of candidates.
 
     tokens, attention: (b, T) int64; rows: (b, N) int64, -1 at padding; targets: (b, N) float32; positive: (b, N) bool;
-    samples: b numbers in the collator.
+    samples: numbers in the collator.
     """
 
     tokens: Tensor
@@ -201,13 +202,12 @@ class Collator:
     def candidates(self, numbers: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Current rows, targets, positive, (b, N) each."""
         chosen = [self.samples[number] for number in numbers]
-        shape = len(chosen), max(len(sample.rows) for sample in chosen)
-        rows, targets = np.full(shape, PAD, dtype=np.int64), np.zeros(shape, dtype=np.float32)
-        positive = np.zeros(shape, dtype=bool)
-        for line, one in enumerate(chosen):
-            own = slice(len(one.rows))
-            rows[line, own], targets[line, own], positive[line, own] = one.rows, one.targets, one.positive
-        return rows, targets, positive
+
+        def padded(name: str, value: float) -> np.ndarray:
+            rows = [torch.from_numpy(getattr(one, name)) for one in chosen]
+            return pad_sequence(rows, batch_first=True, padding_value=value).numpy()
+
+        return padded("rows", PAD), padded("targets", 0), padded("positive", False)
 
 
 def add_negatives(

@@ -215,8 +215,7 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     """Texts of the positive pairs of labels, with the weights of their words.
 
     For every query x with a positive y, each word w of x has t(w, x, y) (eq. 1 of paper 004), 0 if y lacks it (eq. 4).
-    `params.texts` adds each positive once with its own weights. Positives of held-out queries are held out, unless a
-    training query has them.
+    `params.texts` adds each positive once with its own weights. Positives of held-out queries are held out, too.
 
     Raises:
         InputError: unreadable or mismatched files, missing texts or words, too few queries.
@@ -276,13 +275,9 @@ POSITIONS = 512
 
 
 def new_tokenizer(texts: Sequence[str], size: int) -> Any:
-    """A lowercase BERT tokenizer with at most `size` tokens of `texts`.
+    """A lowercase BERT tokenizer with at most `size` tokens: all characters, then words that occur twice or more.
 
-    All characters come first, as first and as further ones of a word; then words that occur twice or more. Both are
-    ordered by frequency, then alphabetically.
-
-    Raises:
-        InputError: texts without a word.
+    Both are ordered by frequency, then alphabetically. InputError: texts without a word.
     """
     counts: Counter[str] = Counter()
     plain = _tokenizer(SPECIAL).backend_tokenizer

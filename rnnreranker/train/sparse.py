@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -121,11 +120,10 @@ class SparseLearner(TwoSidedLearner):
         """As of every model; queries of SPLADE-doc have their words, (b, V): 1 or the count of each."""
         if kind == "document" or self.params.architecture != "doc":
             return super().features(texts, kind)
-        counts = torch.zeros((len(texts), len(self._head.weight)))
-        for row, tokens in enumerate(self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]):
-            for token, count in Counter(tokens).items():
-                counts[row, token] = 1 if self.params.query_weights == "binary" else count
-        return {"words": counts}
+        tokens = self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        counts = [torch.tensor(own, dtype=torch.int64).bincount(minlength=len(self._head.weight)) for own in tokens]
+        words = torch.stack(counts).float()
+        return {"words": words.clamp(max=1) if self.params.query_weights == "binary" else words}
 
     def weights(self, features: dict[str, Tensor]) -> Tensor:
         """(b, V): log(1 + relu(max over tokens of the logits)), or given words."""

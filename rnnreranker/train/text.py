@@ -89,7 +89,7 @@ class CrossLearner(GroupLearner):
                 raise ValueError("its tokenizer has no padding")
 
     def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
-        """Pairs of texts, group after group; targets and positive, (B, n) each."""
+        """Pairs of texts; targets and positive, (B, n) each."""
         pairs = [(self.inputs.queries[one.qid], self.inputs.documents[docid]) for one in rows for docid in one.docids]
         targets, positive = np.stack([one.targets for one in rows]), np.stack([one.positive for one in rows])
         return {"pairs": pairs, "targets": torch.from_numpy(targets), "positive": torch.from_numpy(positive)}
@@ -262,8 +262,7 @@ def in_batch(groups: Sequence[Group], docids: Sequence[str], teacher: Any = None
     """Every query with the candidates of all groups; targets sum to 1 over the valid ones.
 
     A teacher's targets are the softmax of its scores over all candidates (paper 002, eqs. 2, 3 and 6). Without a
-    teacher, a query's known positives of other groups are invalid; other candidates have the targets of the query's
-    labels, or 0.
+    teacher, a query's known positives of other groups are invalid; unlabelled candidates have target 0.
 
     Returns:
         As `in_groups`, (B, U) each.

@@ -113,7 +113,6 @@ class Checkpoints(transformers.TrainerCallback):
         self._trainer = trainer
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Add the best weights to the checkpoint, and mark it as whole."""
         folder, trainer = Path(args.output_dir) / f"checkpoint-{state.global_step}", self._trainer
         save_file(trainer.weights, str(folder / BEST))
         if trainer.learner.kept is not None:

@@ -46,8 +46,7 @@ class TermWeightParams(SharedWords):
 class TermWeightLabeler(ContextLabeler):
     """The label distribution of paper 004, eq. 5: tanh of the products of weights over the words in common.
 
-    Positives and other candidates have the same formula; targets are made as those of evidence. Pairs without a common
-    word have 0; a remark counts them.
+    Targets are made as those of evidence. Pairs without a common word have 0; a remark counts them.
     """
 
     name = "term-weight"

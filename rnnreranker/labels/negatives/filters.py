@@ -171,8 +171,8 @@ class Mined:
 def mine(several: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
     """Up to `params.negatives` kept candidates of every positive, the first of the run or drawn.
 
-    A draw depends on the seed, the query and the positive. Positives without a candidate are dropped. Negatives of the
-    form "labeled-pair" are kept beside each positive of a query, and every query remains.
+    A draw depends on the seed, the query and the positive. Positives without a candidate are dropped; for
+    "labeled-pair" negatives are kept beside each positive of a query, and every query remains.
     """
     mined, together = [], params.form == "labeled-pair"
     for pool in several:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -149,9 +149,14 @@ class MinedNegatives:
         """
         mining = self.request.chosen.mining
         refuse(_of_name(output, mining.form, str(output)))
-        names, rows = rows_of(self.mined, mining.form, mining.negatives)
-        docids = set(documents_in(rows)) if holds_texts(output) else set()
-        write_rows(output, names, rows, self.topics, _texts(docids, self.request, self.index))
+        naming: Any = str, str
+        if holds_texts(output):
+            docids = {docid for one in self.mined for docid in (*one.positives, *one.negatives)}
+            texts = _texts(docids, self.request, self.index)
+            check_texts((one.qid for one in self.mined), docids, self.topics, texts)
+            naming = self.topics.__getitem__, texts.__getitem__
+        names, rows = rows_of(self.mined, mining.form, mining.negatives, *naming)
+        write_rows(output, names, rows)
         return len(rows)
 
 
@@ -298,67 +303,49 @@ def holds_texts(path: str | Path) -> bool:
     return not str(path).endswith(".tsv")
 
 
-def rows_of(mined: Sequence[Mined], form: str, negatives: int) -> tuple[list[str], list[Row]]:
-    """Column names, and rows of ids: query, positive, negatives.
+def rows_of(
+    mined: Sequence[Mined],
+    form: str,
+    negatives: int,
+    query: Callable[[str], str] = str,
+    document: Callable[[str], str] = str,
+) -> tuple[list[str], list[Row]]:
+    """Column names, and rows of query, positive, negatives: ids, or what `query` and `document` make of them.
 
     "triplet" has one negative a row; "n-tuple" a column for each of `negatives`; "labeled-list" lists of documents and
     labels; "labeled-pair" a document and its label.
     """
     rows: list[Row] = []
     for one in mined:
-        documents, labels = one.positives + one.negatives, (1,) * len(one.positives) + (0,) * len(one.negatives)
+        anchor, sides = query(one.qid), (one.positives, one.negatives)
+        positives, others = (tuple(map(document, side)) for side in sides)
+        documents, labels = positives + others, (1,) * len(positives) + (0,) * len(others)
         if form == "labeled-pair":
-            rows += [(one.qid, *pair) for pair in zip(documents, labels, strict=True)]
+            rows += [(anchor, *pair) for pair in zip(documents, labels, strict=True)]
         elif form == "labeled-list":
-            rows.append((one.qid, documents, labels))
+            rows.append((anchor, documents, labels))
         elif form == "triplet":
-            rows += [(one.qid, *one.positives, negative) for negative in one.negatives]
-        elif len(one.negatives) == negatives:
-            rows.append((one.qid, *documents))
+            rows += [(anchor, *positives, negative) for negative in others]
+        elif len(others) == negatives:
+            rows.append((anchor, *documents))
     numbered = [f"negative_{number}" for number in range(1, negatives + 1)]
-    others = {"labeled-pair": [LABEL], "labeled-list": [LABELS], "triplet": ["negative"], "n-tuple": numbered}
-    return ["anchor", "positive", *others[form]], rows
+    columns = {"labeled-pair": [LABEL], "labeled-list": [LABELS], "triplet": ["negative"], "n-tuple": numbered}
+    return ["anchor", "positive", *columns[form]], rows
 
 
-def documents_in(rows: Sequence[Row]) -> Iterator[str]:
-    """Docids of rows of ids, with repetitions."""
-    for _, *cells in rows:
-        for cell in cells:
-            yield from (one for one in (cell if isinstance(cell, tuple) else (cell,)) if isinstance(one, str))
-
-
-def write_rows(
-    path: str | Path,
-    names: Sequence[str],
-    rows: Sequence[Row],
-    topics: Mapping[str, str],
-    texts: Mapping[str, str],
-) -> None:
-    """Write texts (.parquet, .jsonl, as sentence-transformers' losses take) or ids (.tsv).
-
-    Raises:
-        InputError: a missing text.
-    """
-    if not holds_texts(path):
-        with write_atomically(path) as stream:
-            stream.write("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
-        return
-    check_texts((row[0] for row in rows), documents_in(rows), topics, texts)
-
-    def filled(cell: Any) -> Any:
-        if isinstance(cell, tuple):
-            return [filled(one) for one in cell]
-        return texts[cell] if isinstance(cell, str) else cell
-
-    columns = {name: [filled(row[at]) if at else topics[row[0]] for row in rows] for at, name in enumerate(names)}
+def write_rows(path: str | Path, names: Sequence[str], rows: Sequence[Row]) -> None:
+    """Write rows: .parquet and .jsonl have the columns that losses of sentence-transformers take, .tsv no names."""
     with write_atomically(path) as stream:
-        if str(path).endswith(".jsonl"):
-            records = (dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        if str(path).endswith(".tsv"):
+            stream.write("".join("\t".join(row) + "\n" for row in rows).encode())
+        elif str(path).endswith(".jsonl"):
+            records = (dict(zip(names, row, strict=True)) for row in rows)
             stream.write("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records).encode())
         else:
             import pyarrow
             import pyarrow.parquet as parquet
 
+            columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
             parquet.write_table(pyarrow.table(columns), stream, compression="zstd")
 
 
