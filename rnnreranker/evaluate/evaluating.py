@@ -69,7 +69,7 @@ class EvaluateRequest(Request):
 
     @property
     def names(self) -> list[str]:
-        """The given names, or file names, without folder and ending if distinct."""
+        """The given names, or file names, shortened if still distinct."""
         if isinstance(self.runs, Mapping):
             return list(self.runs)
         paths = self.files
@@ -80,7 +80,7 @@ class EvaluateRequest(Request):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result: scores, comparisons with the first run if asked for, and run → redundancy if vectors are given."""
+    """Scores, comparisons with the first run, and run → redundancy."""
 
     request: EvaluateRequest
     scores: Scores
@@ -131,7 +131,7 @@ def evaluate_runs(
 
 
 def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
-    """Raise InputError for all faults of a request and the others given."""
+    """Raise InputError for all faults."""
     count, paths = len(request.runs), request.files
     repeated = sorted({path for path in paths if paths.count(path) > 1})
     refuse(

@@ -186,10 +186,7 @@ def _check_gdeval(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFra
 def notice_unjudged(
     runs: Mapping[str, Run], judged: Mapping[str, Collection[str]], so: str = "every measure is 0"
 ) -> None:
-    """Report every run without documents that are judged for its queries.
-
-    judged: query id → docids; so: the consequence.
-    """
+    """Report every run without judged documents; judged: query id → docids; so: the consequence."""
     for name, run in runs.items():
         if shown := _unjudged(run, judged):
             notice(f"{name}: no judged docid is in the run, so {so} ({shown}); check that both are of one collection")
@@ -204,7 +201,7 @@ def check_judged(run: Run, judged: Mapping[str, Collection[str]], name: str) -> 
 
 
 def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
-    """If no docid of the run is judged for its query, examples in words; else ""."""
+    """Examples in words if no docid of the run is judged; else ""."""
     qids = [qid for qid, count in zip(run, np.diff(run.offsets), strict=True) if judged.get(qid) and count]
     if not qids or any(not set(judged[qid]).isdisjoint(run.ranked(qid)) for qid in qids):
         return ""
@@ -273,7 +270,7 @@ def _measure(
 
 
 def _after_judged(run: Run, rows: np.ndarray, judged: Mapping[str, set[str]]) -> np.ndarray:
-    """(Q,) int64: the entry behind the last judged one of each query; behind the first one if none is judged."""
+    """(Q,) int64: the entry behind the last judged one of each query, or behind the first."""
     import pyarrow.compute
 
     every = {docid: code for code, docid in enumerate(dict.fromkeys(docid for of in judged.values() for docid in of))}

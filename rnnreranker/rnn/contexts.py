@@ -1,4 +1,4 @@
-"""s* of a batch of contexts: matrices of similarities, Jaccard similarities, and the mixture."""
+"""s* of a batch of contexts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _done = 0  # pairs of elements of all work so far
 
 @functools.lru_cache(maxsize=1)
 def compiles() -> bool:
-    """Whether numba can compile; otherwise one notice says why not."""
+    """Whether numba can compile; else a notice says why."""
     try:
         import numba
 
@@ -139,7 +139,7 @@ def engine_for(sizes: np.ndarray) -> Engine:
 
 @functools.lru_cache(maxsize=1)
 def is_kept() -> bool:
-    """Whether numba has kept the machine code, in NUMBA_CACHE_DIR, beside the kernel or in the user's cache."""
+    """Whether numba has kept the machine code."""
     beside, named = Path(__file__).with_name("__pycache__"), os.environ.get("NUMBA_CACHE_DIR")
     of_user = os.path.join(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "numba")
     folders = [*Path(named or of_user).glob("rnn_*"), *([] if named else [beside])]
@@ -251,9 +251,8 @@ def similarities(
     threads: int | None = None,
     engine: Engine | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """s* of the candidates, (B, N) float64, undefined at padding, and the problems of `Engine`.
-
-    base: (B, N) or wider, float64, or None = similarities to the query.
+    """s* of the candidates, (B, N) float64, undefined at padding, and problems; base: (B, N) or wider, None =
+    similarities to the query.
     """
     batch, widest = len(contexts.sizes), max(2, int(contexts.sizes.max(initial=0)))
     engine, base = engine or engine_for(contexts.sizes), None if base is None else base[:, : widest - 1]
@@ -278,7 +277,7 @@ def similarities(
 
 
 def check_problem(problem: np.ndarray, broken: Callable[[int], str]) -> None:
-    """Raise for the first row with a problem, (B,); broken: describes a row that is not finite."""
+    """Raise for the first row with a problem, (B,); broken: its text."""
     for row in np.flatnonzero(problem)[:1].tolist():
         if np.isnan(problem[row]):
             raise InputError(f"row {row} of the batch: {broken(row)}")

@@ -1,4 +1,4 @@
-"""The values of `kernel` to the last bit by NumPy, with its order of sums, without loading numba."""
+"""The values of `kernel` to the last bit by NumPy, with its order of sums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONE = np.float32(-np.inf)  # the similarity of a pair that is not known
 
 
 def kernel_sources() -> str:
-    """A fingerprint of the kernel's sources, which names machine code."""
+    """A fingerprint of the kernel's sources."""
     return fingerprint(*(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("kernel*.py"))))
 
 
@@ -101,7 +101,7 @@ def score(
 
 
 def _divisors(values: np.ndarray, known: np.ndarray, how: int) -> np.ndarray:
-    """(m, 1) float64: the maximum of each row, or 1e-8 + its mean, over known pairs; 1 if it cannot divide it."""
+    """(m, 1) float64: the maximum of each row, or 1e-8 + its mean, over known pairs; 1 if it cannot divide."""
     if not how:
         return np.ones((len(values), 1))
     of_known = np.where(known, values, 0.0)
@@ -118,7 +118,7 @@ def _mask(order: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def extended(sets: np.ndarray, short: np.ndarray, authors: bool) -> np.ndarray:
-    """Each set joined with its members' short sets that overlap it by more than (or at least) two thirds."""
+    """Each set joined with its members' short sets that overlap it enough."""
     whole = short.astype(np.float32)
     shared, sizes = sets.astype(np.float32) @ whole.T, whole.sum(axis=1)  # small integers, exact
     enough = 3 * shared > 2 * sizes if authors else 3 * shared >= 2 * sizes
@@ -126,7 +126,7 @@ def extended(sets: np.ndarray, short: np.ndarray, authors: bool) -> np.ndarray:
 
 
 def _nearest(order: np.ndarray, counts: np.ndarray, top: int) -> np.ndarray:
-    """(m, top) elements whose rows are added up, ascending; itself in place of unknown ones."""
+    """(m, top) elements whose rows are added up, ascending."""
     m, itself = len(order), np.arange(len(order))[:, None]
     if top == 1:
         return itself
@@ -135,7 +135,7 @@ def _nearest(order: np.ndarray, counts: np.ndarray, top: int) -> np.ndarray:
 
 
 def _weights(members: np.ndarray, values: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray, bool]:
-    """(m, m) float64: the weights of members; the sums of rows, (m,); whether any is negative."""
+    """(m, m) float64, the sums of rows, (m,), and whether any is negative."""
     held = np.ones(int(members.sum())) if setting.weight == 2 else values[members]  # in element order, row by row
     if setting.weight == 1:  # NumPy's own exponential has other last bits
         held = np.array([math.exp(setting.weight_scale * value) for value in held.tolist()])
@@ -153,7 +153,7 @@ def _weights(members: np.ndarray, values: np.ndarray, setting: Setting) -> tuple
 def _jaccard(
     weights: np.ndarray, sums: np.ndarray, signed: bool, nearest: np.ndarray, probes: np.ndarray, out: np.ndarray
 ) -> None:
-    """Set out[r], (m,) float64, to the similarities of probe r, for probes that are elements."""
+    """Set out[r], (m,) float64, for probes that are elements."""
     rows, totals = np.zeros(weights.shape), np.zeros(len(weights))
     for near in nearest.T:
         rows += weights[near]
@@ -187,7 +187,7 @@ def _totals(rows: np.ndarray) -> np.ndarray:
 
 
 def closest_of(order: np.ndarray, counts: np.ndarray, lenders: int) -> np.ndarray:
-    """(m - 1, lenders) int32: the nearest candidates of each candidate, ascending, -1 if fewer are known.
+    """(m - 1, lenders) int32: the nearest candidates of each, ascending, -1 = none.
 
     order: (m, m) elements by falling similarity to that of the row; counts: (m,) known ones.
     """

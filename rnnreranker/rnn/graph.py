@@ -84,11 +84,8 @@ def graph_jaccard(
     """Jaccard similarity of probes to every element: (B, P, N + 1) float32; -inf for padding and queries without
     candidates.
 
-    probes: (P,) elements for all queries, or (B, P), where -1 = none (its row is 0); 0 = the query. Others: as of
-    `graph_similarity`.
-
-    Raises:
-        InputError: as `graph_similarity`, and probes outside the context.
+    probes: (P,) elements for all queries, or (B, P), where -1 = none (its row is 0); 0 = the query. Others, and errors:
+    as of `graph_similarity`.
     """
     contexts = of_graph(edges, weights, rows, params, query, lengths)
     count, width = np.shape(rows)
@@ -112,10 +109,9 @@ def probe_similarities(
     lengths: np.ndarray,
     threads: int | None = None,
 ) -> np.ndarray:
-    """The graph's similarities of each probe to every candidate of its context: (B, P, N) float32; 0 for padding.
+    """The graph's similarities of probes, (B, P) int64, to every candidate: (B, P, N) float32; 0 for padding.
 
-    Unknown pairs have the lowest known similarity, a document with itself the highest. probes: (B, P) int64, distinct
-    candidates, from 1; others have 0. lengths: (B,).
+    Unknown pairs have the lowest known similarity, a document with itself the highest. lengths: (B,).
 
     Raises:
         InputError: similarities that are not finite.

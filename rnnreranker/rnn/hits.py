@@ -1,4 +1,4 @@
-"""`rerank_hits`: the hits of a vector store for one query, reranked."""
+"""`rerank_hits`: the hits of a vector store, reranked."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
 
 
 def _falls(scores: np.ndarray, products: np.ndarray) -> bool:
-    """Whether scores fall nearly linearly where inner products rise; False for fewer than eight."""
+    """Whether scores fall nearly linearly where inner products rise."""
     apart, other = scores - scores.mean(), products - products.mean()
     return len(scores) >= 8 and float(apart @ other) < -0.9 * float(np.linalg.norm(apart) * np.linalg.norm(other))
 
@@ -109,7 +109,7 @@ def _finite(values: Any, name: str, count: int, what: str) -> np.ndarray:
 
 
 def _with_query(scores: np.ndarray, hits: np.ndarray) -> np.ndarray:
-    """(N + 1, N + 1) float32: inner products of hits, with the scores as those of a query in row 0."""
+    """(N + 1, N + 1) float32: inner products of hits; row 0: the scores."""
     similarities = np.empty((len(hits) + 1, len(hits) + 1), dtype=np.float32)
     similarities[1:, 1:] = hits @ hits.T
     similarities[0, 1:] = similarities[1:, 0] = scores

@@ -156,8 +156,6 @@ def token_similarities(
 
     With |x| the number of tokens of x, s_0i = MaxSim(q, d_i) / |q| and s_ij = (MaxSim(d_i, d_j) / |d_i| + MaxSim(d_j,
     d_i) / |d_j|) / 2; 0 without tokens.
-
-    query: (q, d); others and errors as of `maxsim`.
     """
     asked = [query, *(tokens[offsets[row] : offsets[row + 1]] for row in rows.tolist())]
     sizes = np.array([len(one) for one in asked])

@@ -1,4 +1,4 @@
-"""The terms of first stage and inner products, and their mixture with Jaccard similarities."""
+"""The mixture of first stage, inner products and Jaccard similarities."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def known(
 ) -> np.ndarray:
     """(C, N) float64: the weighted mean of the terms of rank, score and inner product; undefined at padding.
 
-    products: (C, N), None where they have no weight; base: (C, N) scores in the order of the columns, None = the
-    products, with `order` theirs where ranks count; counts: (C, 1) candidates.
+    products: (C, N), None without weight; base: (C, N) scores in the order of the columns, None = the products in
+    `order`; counts: (C, 1).
     """
     wr, ws, wq = weights(params)
     scores = products if base is None else base
@@ -52,10 +52,7 @@ def known(
 
 
 def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(C, N) float64: the mean over the probes of their similarities to the candidates, J(p, p) = 1.
-
-    probes: (C, P) elements, -1 = none; jaccard: (C, P, N + 1), changed in place.
-    """
+    """(C, N) float64: the mean of J over the probes, (C, P), -1 = none; jaccard: (C, P, N + 1), changed in place."""
     rows = np.arange(len(probes))
     near = jaccard[:, 0, 1:]
     for nth in range(1, probes.shape[1]):
@@ -74,18 +71,13 @@ def weights(params: RnnParams) -> tuple[float, float, float]:
 
 
 def of_ranks(ranks: np.ndarray, counts: np.ndarray | int, constant: float) -> np.ndarray:
-    """(n - r) / (n - 1) * (c + 1) / (c + r): 1 / (constant + rank), mapped so that rank 1 has 1 and the last, `counts`,
-    0.
-    """
+    """1 / (constant + rank), min-max over the ranks 1 to `counts`."""
     values: np.ndarray = (counts - ranks) / np.maximum(counts - 1, 1) * ((constant + 1.0) / (constant + ranks))
     return values
 
 
 def unit(values: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
-    """(C, N) float64: each row mapped so that its lowest value is 0 and its highest 1; a constant row is 0.
-
-    counts: values of a row that count, (C, 1) or an int.
-    """
+    """(C, N) float64: min-max of each row over its first `counts` values; a constant row is 0."""
     halves = 0.5 * values  # their differences are finite
     real = np.arange(values.shape[1]) < counts
     low = np.where(real, halves, np.inf).min(axis=1, keepdims=True)
@@ -97,10 +89,9 @@ def unit(values: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
 
 
 def smooth(scores: np.ndarray, products: np.ndarray, share: float, neighbours: int) -> np.ndarray:
-    """(R, n) float64: (1 - share) score + share * mean score of the nearest candidates.
+    """(R, n) float64: (1 - share) score + share * mean score of the nearest `neighbours` candidates.
 
-    scores: (R, n) float; products: (n + 1, n + 1) float32 inner products, the query first; neighbours: how many are the
-    nearest.
+    scores: (R, n) float; products: (n + 1, n + 1) float32 inner products, the query first.
 
     >>> products = np.array([[1, 0, 0, 0], [0, 1, 0.9, 0.1], [0, 0.9, 1, 0.2], [0, 0.1, 0.2, 1]], dtype=np.float32)
     >>> smooth(np.array([[1.0, 0.0, 0.0]]), products, 0.25, 1).tolist()

@@ -1,7 +1,7 @@
-"""The equations of paper 000 as loops, one function per step: the specification of every engine.
+"""The equations of paper 000 as loops: the specification of every engine.
 
-`variant` chooses between the authors' implementation and the printed text ("paper"). A context has m elements; element
-0 is the query. Weights are summed in float64 in the order of the elements.
+`variant` chooses between the authors' implementation and the printed text. A context has m elements; element 0 is the
+query. Weights are summed in float64 in the order of the elements.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ EXPONENT_LIMIT = 80.0  # exp(88.8) is the end of float32; weights are summed, so
 class Steps:
     """Every intermediate result of one context.
 
-    raw: (m, m) float32 inner products; ranking: (m, m) float32, which sorts the lists; sims: (m, m) float64, which
-    weights are made of; lists: m neighbour lists, nearest first; sets: m reciprocal sets, extended; weights: (m, m)
-    float64; expanded: (m, m) float64, averaged rows; known: (m, m) bool, pairs that a graph knows, None = all.
+    raw: (m, m) float32 inner products; ranking: (m, m) float32, sorts the lists; sims: (m, m) float64, makes the
+    weights; lists: m lists, nearest first; sets: m extended sets; weights, expanded: (m, m) float64; known: (m, m)
+    bool, pairs that a graph knows, None = all.
     """
 
     raw: np.ndarray
@@ -40,12 +40,9 @@ class Steps:
 
 
 def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]] | None = None) -> Steps:
-    """All steps up to the expanded weights of one context.
+    """All steps of one context; ParameterError: the exponential weight would overflow.
 
-    vectors: (m, d), row 0 = query. lists: neighbour lists with another rule for ties; None = ours.
-
-    Raises:
-        ParameterError: the exponential weight would overflow.
+    vectors: (m, d), row 0 = query. lists: with another rule for ties; None = ours.
     """
     raw = inner_products(vectors, shift_free=params.scale == "minmax")
     if lists is None:
@@ -55,10 +52,8 @@ def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]]
 
 
 def graph_steps(known: np.ndarray, params: RnnParams) -> Steps:
-    """As `steps`, of `known_similarities`.
-
-    Lists hold known elements, itself first. In weights, an unknown pair counts as the lowest known similarity of the
-    context, and the diagonal as the highest.
+    """As `steps`, of `known_similarities`: lists hold known elements, itself first; unknown pairs weigh as the lowest
+    known similarity, the diagonal as the highest.
     """
     values = [value for value in known.ravel().tolist() if math.isfinite(value)] or [0.0]
     raw = np.where(np.isfinite(known), known, np.float32(min(values)))
@@ -85,16 +80,15 @@ def _steps(raw: np.ndarray, ranked: list[list[int]], params: RnnParams, known: n
 
 
 def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[int] = (0,)) -> np.ndarray:
-    """Jaccard similarity of each probe to every element, (len(probes), m) float64."""
+    """(len(probes), m) float64: J of each probe and every element."""
     expanded = steps(vectors, params).expanded
     return np.stack([jaccard(expanded, probe) for probe in probes])
 
 
 def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarray | None = None) -> np.ndarray:
-    """S = X X^T, (m, m) float32; vectors: (m, d); out: (m, m) float32 to fill.
+    """S = X X^T, (m, m) float32; vectors: (m, d); out: to fill.
 
-    shift_free: for uses that ignore a constant added to all similarities. A constant that outweighs the differences,
-    which float32 would round away, is subtracted in float64.
+    shift_free: a constant that outweighs the differences, which float32 would round away, is subtracted in float64.
     """
     rows = np.ascontiguousarray(vectors, dtype=np.float32)
     sims = np.matmul(rows, rows.T, out=out)
@@ -106,7 +100,7 @@ def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarra
 
 
 def outweighed(sims: np.ndarray) -> bool:
-    """Whether a constant outweighs the differences of the query's similarities to its candidates."""
+    """Whether a constant outweighs the differences of the query's similarities."""
     if len(sims) < 2:
         return False
     low, high = float(sims[0, 1:].min()), float(sims[0, 1:].max())
@@ -114,10 +108,9 @@ def outweighed(sims: np.ndarray) -> bool:
 
 
 def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
-    """(m, m) float32, which sorts lists, and (m, m) float64, which weights are made of.
+    """(m, m) float32, which sorts lists, and (m, m) float64, which makes weights.
 
-    scale "none": both are the inner products, rows divided as `normalize` says. scale "minmax": inner products sort
-    lists, mapped ones make weights.
+    scale "none": both are the inner products, rows divided as `normalize` says; "minmax": the second is mapped.
     """
     if params.scale == "none":
         ranking = normalize_rows(raw.astype(np.float64), params.normalize).astype(np.float32)
@@ -126,9 +119,7 @@ def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.nda
 
 
 def map_to_unit(raw: np.ndarray) -> np.ndarray:
-    """(m, m) float64: the lowest off-diagonal similarity maps to 0, the highest to 1; the diagonal is clipped; 0 if all
-    are equal.
-    """
+    """(m, m) float64: off-diagonal similarities mapped to [0, 1], the diagonal clipped; 0 if all are equal."""
     m = len(raw)
     others = [float(raw[i, j]) for i in range(m) for j in range(m) if i != j]
     low, high = min(others), max(others)
@@ -139,9 +130,9 @@ def map_to_unit(raw: np.ndarray) -> np.ndarray:
 
 
 def normalize_rows(sims: np.ndarray, how: str | None) -> np.ndarray:
-    """Each row divided by its maximum, or by 1e-8 + its mean, itself included; None = unchanged.
+    """Each row divided by its maximum, or by 1e-8 + its mean, itself included.
 
-    A row stays unchanged if its divisor is 0 or too small for float32 quotients.
+    A row stays if its divisor is 0 or too small for float32 quotients.
     """
     if how is None:
         return sims
@@ -172,7 +163,7 @@ def nearest_taken(m: int, params: RnnParams) -> int:
 
 
 def neighbour_lists(ranking: np.ndarray, length: int) -> list[list[int]]:
-    """For each element the `length` most similar ones, nearest first; ties: the lower index."""
+    """The `length` most similar elements of each, nearest first; ties: the lower index."""
     result = []
     for row in ranking.tolist():
         pairs = sorted((-similarity, j) for j, similarity in enumerate(row))
@@ -204,10 +195,7 @@ def extend(sets: list[set[int]], lists: Sequence[Sequence[int]], columns: int, v
 
 
 def weight_rows(sets: list[set[int]], sims: np.ndarray, params: RnnParams) -> np.ndarray:
-    """V, (m, m) float64: the weight of each member of a set (eq. 7), divided by the sum of its row (authors).
-
-    A row is zero without members, or where the sum is 0.
-    """
+    """V, (m, m) float64: the weights of members (eq. 7), divided by the sum of the row, if not 0 (authors)."""
     rows = np.zeros(sims.shape)
     for i, members in enumerate(sets):
         weights = {j: weight(float(sims[i, j]), params) for j in sorted(members)}
@@ -228,7 +216,7 @@ def weight(similarity: float, params: RnnParams) -> float:
 
 
 def check_exponent(largest: float, params: RnnParams) -> None:
-    """Raise ParameterError if the exponential weight of the highest similarity would overflow."""
+    """Raise ParameterError if the exponential weight would overflow."""
     if params.weight == "exp" and (exponent := params.weight_scale * float(largest)) > EXPONENT_LIMIT:
         raise ParameterError(too_large(exponent))
 
@@ -241,7 +229,7 @@ def too_large(exponent: float) -> str:
 
 
 def expand(weights: np.ndarray, lists: Sequence[Sequence[int]], k_exp: int) -> np.ndarray:
-    """V': each row is the mean of the rows of the first k_exp list entries, or of all if fewer."""
+    """V': the mean of the rows of the first k_exp list entries."""
     if k_exp == 1:
         return weights
     result = np.zeros_like(weights)
@@ -254,7 +242,7 @@ def expand(weights: np.ndarray, lists: Sequence[Sequence[int]], k_exp: int) -> n
 
 
 def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
-    """J(probe, i) = sum min / sum max over all columns, (m,) float64; 0 where it would not be finite."""
+    """J(probe, i) = sum min / sum max over all columns, (m,) float64; 0 if not finite."""
     above = np.add.accumulate(np.maximum(rows[probe], rows), axis=1)[:, -1]  # sums in order, as `total`
     below = np.add.accumulate(np.minimum(rows[probe], rows), axis=1)[:, -1]
     fine = (above != 0) & (np.abs(below) < np.abs(above) * 3e38)
@@ -262,7 +250,7 @@ def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
 
 
 def total(values: Iterable[float]) -> float:
-    """The sum in order, in float64 (Python's `sum` compensates, numpy's adds pairs)."""
+    """The sum in order, in float64."""
     result = 0.0
     for value in values:
         result += float(value)
@@ -285,8 +273,8 @@ class Parts:
     `params.smoothing`, or s*.
 
     probes: P elements, the query (0) first; jaccard: (P, N); terms: (3, N) of rank, run score and inner product;
-    weights: (3,) of sum 1. scale "none": the inner product alone. nearest: for each candidate the elements that smooth
-    its score; lent: (N,), the means of their s*.
+    weights: (3,) of sum 1; scale "none": the inner product alone. nearest: the elements that smooth each score; lent:
+    (N,), the means of their s*.
     """
 
     probes: list[int]
@@ -327,7 +315,7 @@ def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
 
 
 def nearest_candidates(done: Steps, count: int) -> list[list[int]]:
-    """For each candidate the `count` most similar others, nearest first, ties: the earlier; elements count from 1."""
+    """The `count` most similar other candidates of each, nearest first, ties: the earlier; elements count from 1."""
     rows = neighbour_lists(done.ranking, len(done.ranking))
     known = [
         [j for j in row if j not in (0, i) and (done.known is None or done.known[i, j])] for i, row in enumerate(rows)
@@ -336,13 +324,13 @@ def nearest_candidates(done: Steps, count: int) -> list[list[int]]:
 
 
 def unit(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """(n,) float64: the lowest value mapped to 0 and the highest to 1; 0 where all are equal."""
+    """(n,) float64: min-max; 0 where all are equal."""
     low, high = float(min(values)), float(max(values))
     return np.array([(float(value) - low) / (high - low) if high > low else 0.0 for value in values])
 
 
 def geometric(done: Steps, params: RnnParams) -> np.ndarray:
-    """(m-1,) float64: similarities to the query, as weighted (none), or min-max over the candidates (minmax)."""
+    """(m-1,) float64: similarities to the query, as weighted (none), or min-max (minmax)."""
     if params.scale == "none":
         return done.sims[0, 1:]
     return unit(done.raw[0, 1:])
@@ -357,8 +345,8 @@ def known_similarities(
 ) -> np.ndarray:
     """(m, m) float32: the similarities of the pairs of a context; -inf for unknown pairs and on the diagonal.
 
-    edges, weights: (D, K), neighbours and similarities of D documents; rows: N candidates in the order of the run.
-    query: (N,) similarities to the query; None = those of the first candidate to the others, largest first.
+    edges, weights: (D, K), the graph; rows: N candidates in the order of the run. query: (N,) similarities to the
+    query; None = those of the first candidate, largest first.
     """
     m = len(rows) + 1
     similarities = np.full((m, m), -np.inf, dtype=np.float32)
