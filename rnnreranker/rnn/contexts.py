@@ -104,15 +104,14 @@ def kernel() -> Engine:
     with _lock, phase("loading the kernel, which a first use on a machine compiles", "kernel"):
         from rnnreranker.rnn import kernel as compiled
 
-        near, rows, two = np.zeros((1, 1, 1), dtype=np.uint32), np.zeros((1, 1), dtype=np.int64), np.full(1, 2)
-        gram, out = matrices(1, 2), np.zeros((1, 1, 2))
-        for query in (np.empty((1, 0), dtype=np.float32), np.ones((1, 1), dtype=np.float32)):
-            compiled.known_pairs(near, near.astype(np.float32), rows, query, two, gram)
-        closest = np.full((1, 1, 1), -1, dtype=np.int32)
-        lengths = list_lengths(two, RnnParams())
-        setting = dense.Setting.of(RnnParams(), np.inf, np.inf, False)
-        compiled.score(gram, two, *lengths, setting, rows, out, np.zeros(1), closest)
-        compiled.smooth(np.zeros((1, 1)), closest, 0.5, np.zeros((1, 1)))
+        near, rows = np.zeros((1, 2, 1), dtype=np.uint32), np.zeros((1, 2), dtype=np.int64)
+
+        def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
+            for query in (np.empty((1, 0), dtype=np.float32), np.ones((1, 2), dtype=np.float32)):
+                compiled.known_pairs(near, near.astype(np.float32), rows, query, np.full(1, 3), gram)
+
+        of = ContextBatch(np.full(1, 3), lambda engine: fill, largest=np.inf)
+        similarities(of, RnnParams(), None, threads=1, engine=compiled)
         return compiled
 
 

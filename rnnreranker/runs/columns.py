@@ -91,16 +91,6 @@ class Columns:
         return np.arange(1, len(self.rows) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
 
-class RepeatedEntryError(InputError):
-    """A docid twice in one query, as entries `first` and `second`, from 0."""
-
-    def __init__(self, qid: str, docid: str, first: int, second: int) -> None:
-        super().__init__(
-            f"query {qid}: docid {docid} stands there twice (entries {first} and {second}); expected every docid once"
-        )
-        self.qid, self.docid, self.first, self.second = qid, docid, first, second
-
-
 def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     """The distinct names, (V,) object in order of first appearance, and the number of each entry's name, int32.
 
@@ -170,14 +160,19 @@ def from_codes(
     (L,) float64.
 
     Raises:
-        InputError: a NaN or infinite score; RepeatedEntryError: a docid twice in a query.
+        InputError: a NaN or infinite score, a docid twice in a query.
     """
     wrong = np.flatnonzero(~np.isfinite(scores))
     if len(wrong):
         entry = wrong[0]
         where = f"query {qids[queries[entry]]}, docid {docids.of_rows(rows[[entry]])[0]}"
         raise InputError(f"{where}: score {scores[entry]}; expected a finite number")
-    _check_repeated(qids, queries, docids, rows)
+    if (repeated := repeated_entry(queries, rows, len(docids))) is not None:
+        first, second = repeated
+        qid, docid = qids[queries[second]], docids.of_rows(rows[[second]])[0]
+        raise InputError(
+            f"query {qid}: docid {docid} stands there twice (entries {first} and {second}); expected every docid once"
+        )
     rows = rows.astype(np.int32, copy=False)
     step = np.diff(queries)
     if (step < 0).any() or (np.diff(scores)[step == 0] > 0).any():
@@ -189,16 +184,16 @@ def from_codes(
     return Columns(qids, offsets_of(queries, len(qids)), docids, rows, scores)
 
 
-def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: Docids, rows: np.ndarray) -> None:
-    pairs = queries.astype(np.int64) * max(len(docids), 1) + rows
+def repeated_entry(queries: np.ndarray, rows: np.ndarray, count: int) -> tuple[int, int] | None:
+    """The two entries, from 0, of the first docid that a query has twice; count: of docids."""
+    pairs = queries.astype(np.int64) * max(count, 1) + rows
     in_order = np.sort(pairs)
     if not (in_order[1:] == in_order[:-1]).any():
-        return
+        return None
     order = np.argsort(pairs, kind="stable")
     same = np.flatnonzero(pairs[order[1:]] == pairs[order[:-1]])
     repeated = same[np.argmin(order[same + 1])]  # the pair that is completed first
-    first, second = int(order[repeated]), int(order[repeated + 1])
-    raise RepeatedEntryError(qids[queries[second]], docids.of_rows(rows[[second]])[0], first, second)
+    return int(order[repeated]), int(order[repeated + 1])
 
 
 # control characters, and white space of Unicode at which some programs split a line and others do not

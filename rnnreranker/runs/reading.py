@@ -18,12 +18,12 @@ from rnnreranker.runs.columns import (
     FORMATS,
     Columns,
     Docids,
-    RepeatedEntryError,
     check_id,
     encode,
     from_codes,
     hold_words,
     numbered,
+    repeated_entry,
 )
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: object) -> Col
     names = tuple(qids.to_pylist())
     try:
         read = from_codes(names, queries, Docids(docids), rows, 1 / ranks if scores is None else scores)
-    except RepeatedEntryError:
+    except InputError:  # a docid twice
         return None
     if scores is None:
         _doubt_third_column(read, path)
@@ -224,13 +224,13 @@ def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Co
         raise InputError(f"{path}: {_expected('no run lines')}")
     names, queries = encode(qids, "qids")
     distinct, rows = encode(docids, "docids")
-    try:
-        read = from_codes(tuple(names), queries, Docids(distinct), rows, np.array(scores))
-    except RepeatedEntryError as error:
+    if (repeated := repeated_entry(queries, rows, len(distinct))) is not None:
+        first, second = repeated
         raise InputError(
-            f"{path}:{lines[error.second]}: query {error.qid} has docid {error.docid} a second time "
-            f"(first on line {lines[error.first]}); expected every docid once a query"
-        ) from None
+            f"{path}:{lines[second]}: query {qids[second]} has docid {docids[second]} a second time "
+            f"(first on line {lines[first]}); expected every docid once a query"
+        )
+    read = from_codes(tuple(names), queries, Docids(distinct), rows, np.array(scores))
     if format == "trec":
         _doubt_ranks(queries, np.array(ranks), np.array(scores), path)
     else:
