@@ -141,10 +141,8 @@ def differences(
 ) -> list[dict[str, float]]:
     """Paired differences of values, a row a pair, as one family of tests.
 
-    values: by name, (T,) float64 of the same topics; pairs: names of values and of their baselines.
-
-    Returns:
-        difference (mean), low, high (95%, bootstrap over topics), p (paired t-test), p_holm (over all pairs).
+    values: by name, (T,) float64 of the same topics; pairs: names of values and of their baselines. Rows have the
+    fields of `Comparison`.
     """
     if not pairs:
         return []

@@ -110,7 +110,7 @@ def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:
 
 
 def _hint(name: str) -> str:
-    """What a wrong name may mean: letter case and a forgotten @ first."""
+    """What a wrong name may mean."""
     from ir_measures.measures import registry
 
     word, cutoff = re.fullmatch(r"(.*?)(?:\(.*\))?@?(\d*)", name, re.DOTALL).groups()  # type: ignore[union-attr]

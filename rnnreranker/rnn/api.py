@@ -172,7 +172,7 @@ def of_vectors(load: Load, real: np.ndarray, dimension: int) -> ContextBatch:
 
 
 def padded(values: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
-    """(..., width) float32: the first `counts` of (..., N) float64, then -inf; counts: (...)."""
+    """(..., width) float32: the first `counts`, (...), of (..., N) float64, then -inf."""
     out = np.full((*counts.shape, width), -np.inf, dtype=np.float32)
     there, common = np.arange(width) < counts[..., None], min(width, values.shape[-1])
     np.copyto(out[..., :common], values[..., :common], where=there[..., :common], casting="same_kind")

@@ -83,7 +83,7 @@ def threads_of(threads: int | None) -> int | None:
 
 
 def in_threads(work: Callable[[], object], workers: int) -> None:
-    """Run `work` in so many threads, BLAS on one thread; raises the first error."""
+    """Run `work` in so many threads, BLAS on one."""
     with one_blas_thread():
         if workers < 2:
             work()
@@ -94,6 +94,6 @@ def in_threads(work: Callable[[], object], workers: int) -> None:
 
 
 def rows_of_graph(params: RnnParams) -> None:
-    """Raise InputError if rows of raw similarities are divided, which a graph lacks."""
+    """Raise InputError if rows of raw similarities are divided."""
     if params.scale == "none" and params.normalize:
         raise InputError(f"normalize={params.normalize}: a graph has no whole rows to divide; expected none")

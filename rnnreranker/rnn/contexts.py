@@ -127,7 +127,7 @@ def load_kept() -> None:
 
 
 def engine_for(sizes: np.ndarray) -> Engine:
-    """NumPy until loading the kernel costs less than the work."""
+    """NumPy until loading the kernel pays."""
     global _done
     if kernel.cache_info().currsize:  # it is loaded
         return kernel()

@@ -16,7 +16,6 @@ NONE = np.float32(-np.inf)  # the similarity of a pair that is not known
 
 
 def kernel_sources() -> str:
-    """A fingerprint of the kernel's sources."""
     return fingerprint(*(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("kernel*.py"))))
 
 
@@ -111,7 +110,7 @@ def _divisors(values: np.ndarray, known: np.ndarray, how: int) -> np.ndarray:
 
 
 def _mask(order: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(m, m) bool: the known members of lists, (m, L)."""
+    """(m, m) bool: the known members of lists."""
     listed = np.zeros((len(order), len(order)), dtype=bool)
     np.put_along_axis(listed, order, np.arange(order.shape[1]) < counts[:, None], axis=1)
     return listed
@@ -172,7 +171,7 @@ def _jaccard(
 
 
 def _in_parts(rows: np.ndarray) -> np.ndarray:
-    """Row sums of eight interleaved parts, added up in halves."""
+    """Row sums of eight interleaved parts."""
     padded = np.zeros((len(rows), -(-rows.shape[1] // 8), 8))
     padded.reshape(len(rows), -1)[:, : rows.shape[1]] = rows
     parts = _totals(np.moveaxis(padded, 1, 2))

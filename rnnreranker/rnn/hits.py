@@ -24,9 +24,7 @@ class RerankedHits(NamedTuple):
         for row, score in zip(order, scores):
             print(hits[row], score)
 
-    Attributes:
-        order: (N,) int64, row numbers of the given hits.
-        scores: (N,) float32, their s*, non-increasing.
+    order: (N,) int64, row numbers of the given hits; scores: (N,) float32, their s*.
     """
 
     order: np.ndarray
@@ -39,7 +37,7 @@ def rerank_hits(
     scores: Any = None,
     params: RnnParams | Mapping[str, Any] | None = None,
 ) -> RerankedHits:
-    """One query's hits by s*, best first: (order, scores), where `scores[i]` belongs to `hits[order[i]]`.
+    """One query's hits by s*, best first.
 
     Args:
         query_vector: (d,); None = unknown: then `scores` are its similarities to the hits.

@@ -80,7 +80,6 @@ def _steps(raw: np.ndarray, ranked: list[list[int]], params: RnnParams, known: n
 
 
 def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[int] = (0,)) -> np.ndarray:
-    """(len(probes), m) float64: J of each probe and every element."""
     expanded = steps(vectors, params).expanded
     return np.stack([jaccard(expanded, probe) for probe in probes])
 
@@ -163,7 +162,7 @@ def nearest_taken(m: int, params: RnnParams) -> int:
 
 
 def neighbour_lists(ranking: np.ndarray, length: int) -> list[list[int]]:
-    """The `length` most similar elements of each, nearest first; ties: the lower index."""
+    """The `length` most similar elements of each, ties: the lower index."""
     result = []
     for row in ranking.tolist():
         pairs = sorted((-similarity, j) for j, similarity in enumerate(row))
@@ -288,7 +287,6 @@ class Parts:
 
 
 def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
-    """The parts of s* of one context; base: as of `rnn_similarity`."""
     count = len(done.raw) - 1
     if params.scale == "none":  # eq. 1
         probes, weights, terms = [0], [1.0], [geometric(done, params)]
