@@ -77,7 +77,7 @@ def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int
     """The scores of a query with n texts, (n,) float32 in order, and which pairs were cut; errors as
     `PairScorer.score`.
 
-    The cache folder keeps them by model, query and set of texts, so that a killed rerank resumes.
+    The cache folder keeps them, so that a killed rerank resumes.
     """
     distinct = sorted(set(texts))
     key = fingerprint("pairs", query, distinct)

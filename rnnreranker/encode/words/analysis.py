@@ -35,8 +35,7 @@ class Analyser:
     """Splits texts into words.
 
     Attributes:
-        params: language and stemmer; package: package and version behind the words, as "jieba 0.42.1", or "".
-        fingerprint: of settings and package.
+        params: language and stemmer; package: behind the words, as "jieba 0.42.1", or ""; fingerprint: of both.
 
     Raises:
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
