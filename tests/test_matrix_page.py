@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pandas
-import pytest
 
 from rnnreranker.base.pages import write_page
-from rnnreranker.base.record import Record
-from rnnreranker.lab.tune.__main__ import make_parser
 from rnnreranker.regress.papers.paper import Paper
-from rnnreranker.regress.papers.site import figure, matrix_pages
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
+from rnnreranker.regress.papers.site import matrix_pages
 
 
 def cell(**given: Any) -> dict[str, Any]:
@@ -135,7 +129,7 @@ def test_every_cell_once_with_its_address_and_details() -> None:
     assert shown[0]["difference"] == "−.04400"
 
 
-def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
+def test_the_landing_page_counts_the_cells_of_every_table() -> None:
     cells = [
         cell(state="reproduced", measured=0.34418),
         cell(row="R. TAS-B", measure="nDCG@10", published="50*", state="external"),
@@ -148,19 +142,13 @@ def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
     pages = pages_of(cells)
     assert list(pages) == ["index.html", "paper-000.html", "paper-003.html"]
     landing = pages["index.html"]
-    rows = re.findall(r'<div class="row">(.*?)</div>', landing)
-    assert [len(re.findall("<a |<i>", row)) for row in rows] == [2, 2, 40, 40]  # also where the page exchanges them
-    assert re.findall(r'<a href="([^"]*)" class="([^"]*)" aria-label="([^"]*)"', rows[0] + rows[1]) == [
-        (
-            *("paper-000.html#open=000.1.tas-b.dev.rr-10", "s-reproduced"),
-            "TAS-B, dev, RR@10: published .344, measured .3442, reproduced",
-        ),
-        (
-            *("paper-000.html#open=000.1.r-tas-b.dev.ndcg-10", "s-external"),
-            "R. TAS-B, dev, nDCG@10: published 50*, external",
-        ),
+    named = [[text for _, text in row if text] for row in Rows(landing).rows]
+    assert [row[0].split("(")[0] for row in named[1:]] == [
+        *("Paper 000", "Table 1Results", "Paper 003", "Table 4Results", "all papers")
     ]
-    assert 'href="paper-003.html#state=planned">80<' in landing
+    assert [row[-1] for row in named[1:]] == ["2", "2", "80", "80", "82"]
+    for link in ("state=planned", "state=planned&amp;table=003-table-4"):
+        assert f'href="paper-003.html#{link}">80<' in landing
 
 
 def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> None:
@@ -176,35 +164,3 @@ def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> Non
         outside = r'(?:src|href)="(?!(?:index|paper-000)\.html["#]|#|data:,|\.\./regressions/[\w-]+\.md")[^"]*"'
         assert re.findall(rf"{outside}|url\(|@import|https?:", page) == []
     assert cells_of(page)[0]["note"] == evil
-
-
-def sweep(query_set: str, measure: str, spec: str = "dl19-dl20-sample") -> Record:
-    rows = [
-        {"context": n, "value": n / 1000, "low": n / 2000, "high": n / 500, "milliseconds": n / 100}
-        for n in (10, 100, 1000)
-    ]
-    outcome = {"query_set": query_set, "measure": measure, "topics": 7, "sweeps": {"context": rows}}
-    return Record("sweep", spec, f"context.{query_set}.{measure}", outcome)
-
-
-@pytest.fixture(scope="module")
-def sets() -> dict[str, tuple[Spec, QuerySet]]:
-    specs = [read_spec(specs_folder() / f"{name}.yaml") for name in ("cranfield", "dl19-dl20-sample")]
-    return {entry.id: (spec, entry) for spec in specs for entry in spec.query_sets}
-
-
-def test_figures_of_sweeps(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
-    values = {"query_set": "dl19-sample", "values": {"dl": {"nDCG@10": 0.6, "RR@10": 0.7}}}
-    dense = Record("run", "dl19-dl20-sample", "dense", values)
-    dl19 = figure(sweep("dl19-sample", "nDCG@10"), *sets["dl19-sample"], [dense])
-    cranfield = figure(sweep("cranfield", "RR@10", "cranfield"), *sets["cranfield"], [dense])
-    assert cranfield["title"] == sets["cranfield"][0].title
-    assert "TREC DL 2019 and 2020 on a sample" in dl19["title"]
-    assert (dl19["before"], cranfield["before"]) == (0.6, None)  # what is on record of the run before reranking
-    assert dl19["command"].endswith("--record runs/context.dl19-sample.nDCG@10.json")
-    assert "--run runs/dl19-dl20-sample/dense.dl19-sample.txt" in dl19["command"]
-    assert make_parser().parse_args(shlex.split(dl19["command"])[3:]).sweep == "context"
-    page = pages_of([cell()], figures=[cranfield, dl19])["index.html"]
-    assert page.count("<figure>") == 2
-    assert page.count('<tr><th scope="row">none</th><td>0.6000</td><td></td></tr>') == 1
-    assert '<tr><th scope="row">100</th><td>0.1000 [0.0500, 0.2000]</td><td>1.00</td></tr>' in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,8 @@ def write_page(path: Path, text: str) -> None:
         stream.write(text.encode())
 
 
-def row(texts: Sequence[str]) -> str:
-    cells = " | ".join((text or "–").replace("|", r"\|") for text in texts)
-    return f"| {cells} |"
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; columns of numbers are aligned right."""
+    aligned = ["---" if any(re.search("[A-Za-z]", line[at]) for line in rows) else "--:" for at in range(len(head))]
+    lines = [" | ".join((text or "–").replace("|", r"\|") for text in line) for line in rows]
+    return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(aligned)}|", *(f"| {line} |" for line in lines)])

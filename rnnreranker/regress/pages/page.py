@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rnnreranker.base.pages import render, row
+from rnnreranker.base.pages import render, table
 from rnnreranker.base.record import Record
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import is_run
@@ -29,7 +29,7 @@ def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Cell] = (
         "regress.pages",
         "spec.md.j2",
         spec=spec,
-        row=row,
+        table=table,
         models=[_model(entry) for entry in spec.models],
         needs=_needs(plan.needs()),
         counts=counts,
@@ -129,7 +129,7 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, mine: Sequence[Record
         "topics": max(record.outcome["topics"] for record in mine),
         "measures": [*measures, *(f"{measures[0]} {kind}" for kind in kinds)],
         "lines": lines,  # condition, a text for each measure and kind of topics, and the file of a published run
-        "compared": compared,
+        "compared": [text for name in compared for text in (name, "p", "w/t/l")],
         "comparisons": sum(bool(p) for line in differences for p in line[2::3]),
         "differences": differences,  # a reranked run; for each compared measure difference, p, won/tied/lost
         "made": list(dict.fromkeys(map(_made, mine))),

@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.pages import render, write_page
-from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.papers.matrix import STATES, Matrix, count_states, counted
 from rnnreranker.regress.papers.paper import Paper
 from rnnreranker.regress.papers.twins import TwinSet
-from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, index_name, run_files
-from rnnreranker.regress.records import last_run, recorded, records_file
-from rnnreranker.regress.specs.entries import QuerySet
-from rnnreranker.regress.specs.spec import Spec
+from rnnreranker.regress.records import recorded
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +26,6 @@ KEYS = (  # of cells, that the script of a page knows
     *("id", "row", "dataset", "group", "measure", "protocol", "where", "state", "note"),
     *("published", "measured", "difference", "tuned"),
 )
-BASE = "dense"  # the condition whose run a sweep reranks
 Cell = dict[str, Any]
 Twins = Mapping[tuple[str, str], Sequence[TwinSet]]  # of a paper and table
 
@@ -62,10 +57,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     )
     obtained = set(cells["query_set"])
     dates = [one.date[:10] for (name, _), records in matrix.runs.items() if name in obtained for one in records]
-    sweeps = read_records(records_file(folder, "", "sweep"))
-    known = ((record, record.outcome["query_set"]) for record in sweeps)
-    drawn = [figure(record, *matrix.sets[one], matrix.runs.get((one, BASE), ())) for record, one in known]
-    pages = matrix_pages(cells, matrix.papers, _made(dates), drawn, matrix.twins, matrix.whose())
+    pages = matrix_pages(cells, matrix.papers, _made(dates), matrix.twins, matrix.whose())
     written |= {docs / "matrix" / name: text for name, text in pages.items()}
     for path, text in written.items():
         write_page(path, text)
@@ -86,16 +78,15 @@ def matrix_pages(
     cells: pandas.DataFrame,
     papers: Sequence[Paper] = (),
     made: str = "",
-    figures: Sequence[Mapping[str, Any]] = (),
     twins: Twins | None = None,
     whose: str = "",
 ) -> dict[str, str]:
-    """File name → HTML: `index.html` with a mark for every cell, and `paper-ID.html` with the tables of each paper.
+    """File name → HTML: `index.html` with the counts of every table, and `paper-ID.html` with the tables of each paper.
 
     The address has filters and the open cell: `paper-000.html#state=changed&open=ID`.
 
     Args:
-        cells, twins, whose: of `Matrix`; papers: for titles and remarks; figures: of `figure`.
+        cells, twins, whose: of `Matrix`; papers: for titles and remarks.
         made: one line on date and commit.
     """
     of_paper = {paper.number: paper for paper in papers}
@@ -114,8 +105,9 @@ def matrix_pages(
             }
         )
     common: dict[str, Any] = {"papers": all_papers, "landing": LANDING, "made": made, "states": STATES, "whose": whose}
-    of_all = {"counts": count_states(cells["state"]), "total": len(cells), "figures": figures}
-    landing = render("regress.papers", "landing.html.j2", **common, **of_all)
+    landing = render(
+        "regress.papers", "landing.html.j2", **common, counts=count_states(cells["state"]), total=len(cells)
+    )
     return {LANDING: landing} | {one["page"]: _paper_page(one, common) for one in all_papers}
 
 
@@ -194,7 +186,7 @@ def _table(shown: Sequence[Cell], paper: Paper, twins: Sequence[TwinSet]) -> dic
     columns = list(dict.fromkeys((cell["dataset"], cell["measure"]) for cell in shown))
     rows = list(dict.fromkeys(cell["row"] for cell in shown))
     at = {(cell["row"], cell["dataset"], cell["measure"]): cell for cell in shown}
-    lines = printed = [(row, [at.get((row, *column)) for column in columns]) for row in rows]
+    lines = [(row, [at.get((row, *column)) for column in columns]) for row in rows]
     grouped = groupby(columns, key=lambda column: column[0])
     groups = [{"name": dataset, "columns": [measure for _, measure in same]} for dataset, same in grouped]
     if tall := len(columns) > TALL:
@@ -211,8 +203,6 @@ def _table(shown: Sequence[Cell], paper: Paper, twins: Sequence[TwinSet]) -> dic
         "corner": "query" if tall else "row",  # what the rows are
         "groups": groups,  # columns under a common heading
         "rows": lines,  # of cells; None = the paper has no value there
-        "printed": printed,  # rows and columns never exchanged
-        "size": len(shown),
         "counts": count_states(cell["state"] for cell in shown),
         "twins": [] if tall else twins,  # in columns behind those of the paper
         "twin_names": {row: twin.name for one in twins for row, twin in one.twins.items()},
@@ -254,25 +244,3 @@ def _numbered(shown: Sequence[Cell]) -> dict[str, Any]:
     ]
     known = {"keys": KEYS, "states": STATES, "cells": cells, "details": abouts}
     return known | {"texts": [value for _, value in numbers]}
-
-
-def figure(record: Record, spec: Spec, query_set: QuerySet, runs: Sequence[Record]) -> dict[str, Any]:
-    """A recorded sweep: a measure and the time by the size of the context.
-
-    `before` is the value of the run before reranking, or None; `command` measures the sweep again.
-    """
-    measure, protocol = record.outcome["measure"], query_set.protocols[0]
-    last = last_run(runs, query_set.id, BASE)
-    asked = {
-        **{"trials": 0, "sweep": "context", "index": index_name(spec.indexes[0], PASTE_FOLDER)},
-        **{"topics": query_set.topics, "qrels": query_set.qrels, "protocol": protocol},
-        **{"run": run_files(spec, PASTE_FOLDER, spec.condition(BASE), query_set)[0], "hits": spec.hits},
-        **{"measure": measure, "record": PASTE_FOLDER / f"context.{query_set.id}.{measure}.json"},
-    }
-    return {
-        "title": spec.title if len(spec.query_sets) == 1 else f"{query_set.title or query_set.id}, {spec.title}",
-        "encoder": spec.dense_encoder,
-        "shown": record.outcome,
-        "before": last.outcome["values"].get(protocol, {}).get(measure) if last else None,
-        "command": Step("tune", asked, PASTE_FOLDER).command(),
-    }
