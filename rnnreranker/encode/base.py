@@ -73,7 +73,6 @@ class TextEncoder(ABC):
         """The encoder of `load`; on the processor computed by its graph in the home folder, made on first use.
 
         A graph takes half to nine tenths of the model's time, without torch; its numbers differ in the last bits.
-        Without a graph this is `load`.
         """
         if devices is None and (graph := cls.graph_of(name, **given)) is not None:
             return cls(cls.files(name), cls.Params(**given), GraphModel(graph))
