@@ -160,17 +160,29 @@ def cells_of(paper: Paper) -> list[dict[str, Any]]:
                     remarks = (row.remarks.get(name) for name in (query, f"{dataset} {measure}", measure) if name)
                     every_cell.append(
                         {
-                            **{"paper": paper.number, "table": table.table, "caption": table.caption, "row": row.row},
-                            **{"dataset": dataset, "group": columns.dataset, "query": query, "measure": measure},
-                            **{"metric": measure.split(" ")[0], "published": value, "decimals": columns.decimals},
-                            **{"query_set": columns.query_set, "condition": row.condition, "counted": columns.protocol},
+                            "paper": paper.number,
+                            "table": table.table,
+                            "caption": table.caption,
+                            "row": row.row,
+                            "dataset": dataset,
+                            "group": columns.dataset,
+                            "query": query,
+                            "measure": measure,
+                            "metric": measure.split(" ")[0],
+                            "published": value,
+                            "decimals": columns.decimals,
+                            "query_set": columns.query_set,
+                            "condition": row.condition,
+                            "counted": columns.protocol,
                             "protocol": "" if columns.latency or row.unstated else columns.protocol,
                             "factor": 100 if re.search(r"\bx100\b", measure) else 1,  # percentages are printed
                             "obtained": bool(row.condition and not columns.latency),  # by a condition of a spec
                             "latency": columns.latency,
                             "steps": columns.tuned,
                             "remark": str(next(filter(None, remarks), "")),
-                            **{"planned": row.planned, "external": row.external, "note": row.note},
+                            "planned": row.planned,
+                            "external": row.external,
+                            "note": row.note,
                             "line": paper.lines[table.table, row.row],
                         }
                     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Container, Iterator
 from pathlib import Path
@@ -113,12 +114,10 @@ def was_taken(step: Step, keys: Keys) -> bool:
 
 def read_stamp(step: Step) -> dict[str, Any]:
     """The note on begin (key) and end (seconds) of a step, or {}."""
-    path = _stamp(step)
-    try:
-        stamp = read_json(path) if path.is_file() else None
-    except InputError:  # one that is damaged says nothing: the step is taken again
-        return {}
-    return stamp if isinstance(stamp, dict) else {}
+    with contextlib.suppress(InputError):  # absent or damaged
+        if isinstance(stamp := read_json(_stamp(step)), dict):
+            return stamp
+    return {}
 
 
 def write_stamp(step: Step, stamp: dict[str, Any]) -> None:

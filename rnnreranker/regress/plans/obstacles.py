@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 MIRROR = ("rgw.cs.uwaterloo.ca", 443)  # where Pyserini's prebuilt indexes are
 PATIENCE = 3.0  # seconds for an answer
 GB = 1e9
-DATA = {  # flag → what of a data set it names
-    **{"documents": "documents", "topics": "topics", "qrels": "qrels"},
-    **{"validation_topics": "topics", "validation_qrels": "qrels"},
-}
+DATA = ("documents", "topics", "qrels", "validation_topics", "validation_qrels")  # flags that name data sets
 WORK = {"train": "training", "index": "encoding the documents", "search": "reranking", "labels": "scoring the labels"}
 ARCHIVES = (".gz", ".tar", ".zip")
 
@@ -58,7 +55,7 @@ def obstacles(plan: Plan, steps: Collection[Step]) -> dict[Path, State]:
         named = wrong.get(step.value("index")) or (step.module == "index" and wrong.get(step.value("output")))
         state = named or next((blocked[path] for path in step.inputs if path in blocked), None)
         if step in steps and not state:
-            asked = [(name, of) for flag, of in DATA.items() if (name := step.value(flag))]
+            asked = [(name, flag.removeprefix("validation_")) for flag in DATA if (name := step.value(flag))]
             try:
                 _check(plan, step, asked, disk)
                 for name, of in [*asked, *((judged[path].qrels, "qrels") for path in [step.output] if path in judged)]:

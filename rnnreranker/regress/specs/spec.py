@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from rnnreranker.base.errors import InputError, nearest, problems_of
 from rnnreranker.base.files.yaml_files import KeyPath
@@ -21,6 +19,7 @@ from rnnreranker.regress.specs.entries import (
     NOWHERE,
     WORKS,
     Condition,
+    E,
     Entry,
     Faults,
     IndexEntry,
@@ -93,29 +92,24 @@ class Spec(Entry):
             encoder = model.start if model.start != NOTHING else "a model trained from nothing"
         return str(encoder)
 
-    def _named(self, key: str, name: str, kind: str) -> Any:
-        entries = getattr(self, key)
-        for entry in entries:
+    def _named(self, group: Sequence[E], name: str, kind: str) -> E:
+        for entry in group:
             if entry.id == name:
                 return entry
-        raise InputError(f"{name}: no such {kind} in {self.name}; {nearest(name, [entry.id for entry in entries])}")
+        raise InputError(f"{name}: no such {kind} in {self.name}; {nearest(name, [entry.id for entry in group])}")
 
     def condition(self, name: str) -> Condition:
         """The condition of an id; InputError: unknown."""
-        condition: Condition = self._named("conditions", name, "condition")
-        return condition
+        return self._named(self.conditions, name, "condition")
 
     def index(self, name: str) -> IndexEntry:
-        index: IndexEntry = self._named("indexes", name, "index")
-        return index
+        return self._named(self.indexes, name, "index")
 
     def model(self, name: str) -> Model:
-        model: Model = self._named("models", name, "model")
-        return model
+        return self._named(self.models, name, "model")
 
     def query_set(self, name: str) -> QuerySet:
-        query_set: QuerySet = self._named("query_sets", name, "query set")
-        return query_set
+        return self._named(self.query_sets, name, "query set")
 
     def measures_of(self, query_set: QuerySet) -> tuple[str, ...]:
         """The measures of a query set."""
