@@ -150,12 +150,11 @@ def _docstring(value: Any) -> str:
 
 
 def _in_words(name: str) -> str:
-    """The words of a name: `io.TextIOWrapper` gives `io Text IOWrapper`."""
     return " ".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace(".", " ").replace("_", " ").split())
 
 
 def _signature(value: Any) -> str:
-    """The parameters, without `self`, annotations and defaults other than constants; "" if unknown."""
+    """The parameters without `self`, annotations and odd defaults."""
     if inspect.ismodule(value):
         return ""
     try:
@@ -191,7 +190,6 @@ _ELLIPSIS = _Ellipsis()
 
 
 def _cut(docstring: str) -> str:
-    """The first paragraphs of a docstring."""
     paragraphs = docstring.split("\n\n")
     kept = paragraphs[0]
     for paragraph in paragraphs[1:]:

@@ -118,7 +118,6 @@ def _in_beir_layout(folder: Path) -> bool:
 
 
 def _kept(name: str) -> Path:
-    """The folder that `collections/NAME` or `collections/NAME:SPLIT` means."""
     folder = collections_home() / name.removeprefix(COLLECTIONS)
     plain = folder.with_name(folder.name.partition(":")[0])
     if not plain.is_dir():
@@ -145,7 +144,6 @@ def _qrels_file(folder: Path, split: str) -> Path:
 
 
 def _file(folder: Path, part: str, name: str) -> Path:
-    """The documents or topics of a folder in BEIR layout; InputError: none."""
     if file := _plain_or_gz(folder / FILES[part]):
         return file
     raise InputError(f"{name}: no {FILES[part]} in this folder; expected the layout of BEIR")

@@ -66,7 +66,6 @@ def documents_by(
 
 
 def _by_sign(sign: str, ids: list[str]) -> dict[str, tuple[str, int]]:
-    """Passage → its document, and the last number after the sign, or -1."""
     document_of = {}
     for passage in ids:
         document, _, end = passage.rpartition(sign)
@@ -77,7 +76,7 @@ def _by_sign(sign: str, ids: list[str]) -> dict[str, tuple[str, int]]:
 
 
 def _by_file(path: str, ids: list[str]) -> dict[str, tuple[str, int]]:
-    """Asked passage → its document and line; the file may be larger than the memory."""
+    """Asked passage → its document and line."""
     asked = set(ids)
     document_of: dict[str, tuple[str, int]] = {}
     where = Path(path).expanduser()

@@ -67,7 +67,6 @@ def _documents() -> tuple[Document, ...]:
 
 
 def _uses() -> dict[str, str]:
-    """Docid → a sentence on typical use."""
     content = resources.files("rnnreranker.data").joinpath("pydoc_files/uses.tsv").read_text(encoding="utf-8")
     return dict(line.split("\t", 1) for line in content.splitlines())
 

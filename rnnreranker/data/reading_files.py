@@ -111,7 +111,7 @@ def _file(path: Path) -> Iterator[Paragraph]:
 
 
 def _paragraph(record: dict[str, Any], title: str, where: str, names: tuple[str, str, str, str]) -> Paragraph:
-    """The paragraph of a record with `qas`; names: keys of its id and text, and of a question's."""
+    """The paragraph of a record with `qas`; names: its keys, and a question's."""
     every, text, questions = record["qas"], record[names[1]], []
     for asked in every:
         if "detected_answers" in asked:  # of MRQA
@@ -134,7 +134,7 @@ def _from_line(record: dict[str, Any], where: str) -> Iterator[Paragraph]:
 
 
 def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
-    """The long answer, without its tags, with the short answers; None without a short answer."""
+    """The long answer with the short answers; None without."""
     tokens = record["document_text"].split(" ")
     for annotation in record["annotations"]:
         start, end = annotation["long_answer"]["start_token"], annotation["long_answer"]["end_token"]
@@ -152,7 +152,7 @@ def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
 
 
 def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
-    """Passages as paragraphs, each with the questions that it is relevant for; answers are in `metadata`."""
+    """Passages as paragraphs; answers are in `metadata`."""
     asked: dict[str, list[dict[str, Any]]] = {}
     belongs: dict[str, str] = {}
     for qid, docid, grade, _ in read_qrels(qrels):

@@ -139,7 +139,6 @@ def sentence_set(paragraphs: Iterable[Paragraph]) -> SentenceSet:
 
 
 def write_beir(folder: Path, made: SentenceSet) -> None:
-    """Write corpus.jsonl, queries.jsonl and qrels/test.tsv."""
     queries = [{"_id": qid, "text": text} for qid, text in made.topics.items()]
     for name, records in (("corpus", made.documents), ("queries", queries)):
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -204,7 +203,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _abbreviated(sentence: str, rest: str) -> bool:
-    """Whether the full stop at the end belongs to the last word."""
     if not sentence.endswith("."):
         return False
     word = re.split(r"[\s\"'“‘(\[]", sentence)[-1]

@@ -50,7 +50,7 @@ def load_topics(name: str | Path) -> dict[str, str]:
 
 
 def without(name: str) -> tuple[str, set[str]]:
-    """NAME and the query ids of OTHER in `NAME:without:OTHER`; no ids for other names.
+    """NAME and the query ids of OTHER in `NAME:without:OTHER`.
 
     Raises:
         InputError, UnavailableError: as `load_topics`.
@@ -60,7 +60,6 @@ def without(name: str) -> tuple[str, set[str]]:
 
 
 def none_left(name: str, first: str, what: str) -> InputError:
-    """The error that `NAME:without:OTHER` is empty."""
     _, others = left_out(name)
     return InputError(f"{name}: no {what} of {first} left without the queries of {', '.join(others)}; leave out fewer")
 

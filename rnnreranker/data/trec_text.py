@@ -96,7 +96,7 @@ def _elements(
 
 
 def _document(block: str, titles: bool, where: str) -> tuple[str, str, int]:
-    """Docid, text, and the number of characters of the text of all tags."""
+    """Docid, text, and the length of the text of all tags."""
     docno = _DOCNO.search(block)
     if not docno or not docno[1]:
         raise InputError(f"{where}: a document without <DOCNO>; expected <DOCNO>docid</DOCNO>")
@@ -110,7 +110,7 @@ def _document(block: str, titles: bool, where: str) -> tuple[str, str, int]:
 
 
 def _fields(block: str) -> list[tuple[str, str]]:
-    """The outermost text tags of a document, in lower case, each with its content."""
+    """The outermost text tags of a document, each with its content."""
     pieces: list[tuple[str, str]] = []
     tag, start = "", 0
     for edge in _EDGE.finditer(block):
