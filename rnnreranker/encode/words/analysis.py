@@ -97,7 +97,7 @@ class Pieces:
         return parts
 
     def gather(self, weights: Sequence[float]) -> list[float | None]:
-        """The weight of each word: the sum of its tokens' weights, each shared by its words; None without a token.
+        """The weight of each word: the sum of its tokens' weights, each shared by its words, or None.
 
         >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(0, 4)], [(1, 0), (2, 0)]).gather([9, 0.25, 0.5, 9])
         [0.75]
