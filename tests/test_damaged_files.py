@@ -134,7 +134,7 @@ def test_yaml_that_is_damaged_or_that_readers_differ_on(tmp_path: Path, text: st
     for read in (
         read_yaml,
         RnnParams.from_yaml,
-        Space.from_yaml,
+        lambda path: Space.of(path, RnnParams()),
         cells_of,
         lambda path: SpecFile(path).read(Spec),
     ):

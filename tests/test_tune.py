@@ -1,4 +1,4 @@
-"""Tuning: kept similarities against the reranker, spaces, studies that go on after a kill, values on unseen topics."""
+"""Tuning: the objective against the reranker, spaces, studies that go on after a kill, values on unseen topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from rnnreranker.base.record import read_records
 from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune import (
-    Contexts,
     Objective,
     Space,
     TuneRequest,
@@ -68,8 +67,10 @@ class QuerySet:
         self.qrels = pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
 
     def objective(self, deepest: int = 20) -> Objective:
-        contexts = Contexts(self.run, self.vectors, self.queries, deepest)
-        return Objective(contexts, self.qrels, "nDCG@10", "binary")
+        return self.judged_by(self.qrels, "nDCG@10", "binary", deepest)
+
+    def judged_by(self, qrels: pd.DataFrame, measure: str, protocol: str | None = None, deepest: int = 20) -> Objective:
+        return Objective(self.run.head(deepest), self.vectors, self.queries, qrels, measure, protocol)
 
 
 @pytest.fixture(scope="module")
@@ -78,27 +79,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> QuerySet:
 
 
 SMALL = Space({"k": Between(2, 8), "lam": Between(0.0, 1.0), "scale": ("minmax", "none")}, RnnParams(context=20))
-
-
-@pytest.mark.parametrize("shift", [0.0, 30.0])
-@pytest.mark.parametrize(
-    "params",
-    [
-        RnnParams(context=20),
-        RnnParams(context=7, k=3, tau=0.0),
-        RnnParams(context=20, scale="none", normalize="max", lam=0.3),
-        RnnParams(context=1),
-    ],
-)
-def test_kept_similarities_give_the_run_of_the_reranker(tmp_path: Path, params: RnnParams, shift: float) -> None:
-    made = QuerySet(tmp_path / "index", shift)
-    contexts = Contexts(made.run, made.vectors, made.queries, 20)
-    ours = contexts.rerank(params)
-    theirs = RnnReranker(made.vectors, params).rerank(made.run, made.queries)
-    assert ours.qids == theirs.qids
-    for qid in ours:
-        assert [docid for docid, _ in ours[qid]] == [docid for docid, _ in theirs[qid]]
-        np.testing.assert_allclose([s for _, s in ours[qid]], [s for _, s in theirs[qid]], rtol=1e-5, atol=1e-6)
 
 
 def test_values_are_those_of_the_evaluation(made: QuerySet) -> None:
@@ -121,13 +101,13 @@ def test_the_relevant_grade_is_that_of_all_judgements_not_of_a_fold(made: QueryS
     judged = zip(made.qids[:3], (1, 0, 1), (2, 1, 1), strict=True)
     rows = [(qid, made.run.ranked(qid)[place], grade) for qid, place, grade in judged]
     qrels = pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
-    objective = Objective(made.objective().contexts, qrels, "RR", protocol)
+    objective = made.judged_by(qrels, "RR", protocol, 25)
     assert evaluate(made.run, qrels, "RR", protocol).mean("RR") == pytest.approx(mean)
     assert objective.base().mean() == pytest.approx(mean)
     held_out = cross_validate(objective, SMALL, 2, folds=3)  # two folds have no grade of 2
-    assert held_out.base == pytest.approx(mean)
+    assert held_out["base"] == pytest.approx(mean)
     whole = RnnReranker(made.vectors, SMALL.fixed).rerank(made.run, made.queries)
-    assert held_out.default == pytest.approx(evaluate(whole, qrels, "RR", protocol).mean("RR"))
+    assert held_out["default"] == pytest.approx(evaluate(whole, qrels, "RR", protocol).mean("RR"))
 
 
 def test_candidates_that_look_wrong_are_reported(tmp_path: Path) -> None:
@@ -188,11 +168,11 @@ def test_a_space_says_what_it_cannot_hold(tmp_path: Path) -> None:
         Between(3, 2)
     file = tmp_path / "space.yaml"
     file.write_text("k: {low: 3, high: 30}\nlam: {low: 0.001, high: 1, log: true}\nnormalize: [none, max]\n")
-    space = Space.from_yaml(file)
+    space = Space.of(file, RnnParams())
     assert space.ranges == {"k": Between(3, 30), "lam": Between(0.001, 1, True), "normalize": (None, "max")}
     file.write_text("k: 3\n")
     with pytest.raises(InputError, match=r"space.yaml: k: 3; expected \{low: …, high: …\}"):
-        Space.from_yaml(file)
+        Space.of(file, RnnParams())
 
 
 @pytest.mark.parametrize("preset", sorted(RnnParams.presets))
@@ -259,15 +239,15 @@ def test_a_storage_is_not_gone_on_from_with_another_objective(made: QuerySet, tm
 
     kept(made.objective())
     kept(made.objective())
-    contexts, qrels = made.objective().contexts, made.qrels
+    qrels = made.qrels
     with pytest.raises(InputError, match=r"holds trials of another measure \(nDCG@10\); give another storage"):
-        kept(Objective(contexts, qrels, "RR@10"))
+        kept(made.judged_by(qrels, "RR@10"))
     with pytest.raises(InputError, match="holds trials of another topics"):
         kept(made.objective(), folds=4)
     changed = qrels.assign(relevance=qrels["relevance"] + 1)
     with pytest.raises(InputError, match="holds trials of another qrels"):
-        kept(Objective(contexts, changed, "nDCG@10", "binary"))
-    kept(Objective(contexts, qrels.sample(frac=1, random_state=0), "nDCG@10", "binary"))
+        kept(made.judged_by(changed, "nDCG@10", "binary"))
+    kept(made.judged_by(qrels.sample(frac=1, random_state=0), "nDCG@10", "binary"))
 
 
 def test_hopeless_trials_end_early() -> None:
@@ -320,17 +300,17 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     objective = made.objective()
     held_out = cross_validate(objective, SMALL, 8, folds=3, seed=0)
     by_hand = []
-    for (train, test), fold in zip(objective.folds(3), held_out.folds, strict=True):
+    for (train, test), fold in zip(objective.folds(3), held_out["folds"], strict=True):
         study = tune(objective, SMALL, 8, topics=train, seed=0)
         assert fold["params"] == study.params.to_dict()
         by_hand.append(objective.values(study.params, test))
-    assert held_out.tuned == pytest.approx(np.concatenate(by_hand).mean())
-    assert held_out.default == pytest.approx(objective.values(SMALL.fixed).mean())
-    assert held_out.base == pytest.approx(objective.base().mean())
-    assert held_out.gain == pytest.approx(held_out.tuned - held_out.default)
-    assert held_out.low <= held_out.gain <= held_out.high
+    assert held_out["tuned"] == pytest.approx(np.concatenate(by_hand).mean())
+    assert held_out["default"] == pytest.approx(objective.values(SMALL.fixed).mean())
+    assert held_out["base"] == pytest.approx(objective.base().mean())
+    assert held_out["gain"] == pytest.approx(held_out["tuned"] - held_out["default"])
+    assert held_out["low"] <= held_out["gain"] <= held_out["high"]
     best = tune(objective, SMALL, 8, seed=0).params
-    assert objective.values(best).mean() >= held_out.default  # the same topics: the default was among the trials
+    assert objective.values(best).mean() >= held_out["default"]  # the same topics: the default was among the trials
 
 
 @pytest.mark.long
@@ -342,29 +322,36 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -
     of = {"a1": "a", "a2": "a"}
     space = Space({"k": Between(2, 8), "lam": Between(0.0, 1.0)}, RnnParams(context=20))
     found = leave_one_out(objectives, space, 6, seed=2, collections=of, rule=rule)
-    assert found.settings == (space.fixed, *draw(space, 5, seed=2))
-    assert len({params.k for params in found.settings}) > 1
+    settings = [space.fixed, *draw(space, 5, seed=2)]
+    assert len({params.k for params in settings}) > 1
 
     def gain(name: str, params: RnnParams) -> float:
         objective = objectives[name]
-        fitting = dataclasses.replace(params, context=min(20, objective.contexts.deepest))
-        return float((objective.values(fitting) - objective.base()).mean())
+        return float((objective.values(params) - objective.base()).mean())
 
-    assert [(cell.name, cell.collection) for cell in found.cells] == [("a1", "a"), ("a2", "a"), ("b", "b"), ("c", "c")]
-    for cell in found.cells:
-        others = [name for name in objectives if of.get(name, name) != cell.collection]
-        table = np.array([[gain(name, params) for name in others] for params in found.settings])
-        assert cell.setting == int(RULES[rule](table).argmax())
-        assert cell.chosen == pytest.approx(gain(cell.name, found.settings[cell.setting]))
-        assert cell.default == pytest.approx(gain(cell.name, space.fixed)) == pytest.approx(found.gains[cell.name][0])
-        assert cell.default_low <= cell.default <= cell.default_high
-    told = found.to_dict()
-    assert told["tried"][0] == {}
-    assert [len(one) for one in told["gains"].values()] == [6] * 4
-    assert RnnParams(**{**told["default"], **told["tried"][3]}) == found.settings[3]
-    values = found.values(rule)
-    assert told["place"] == 1 + sum(values > values[0])
-    assert told["best"][rule] == int(values.argmax())
+    assert [(cell["name"], cell["collection"]) for cell in found["cells"]] == [
+        ("a1", "a"),
+        ("a2", "a"),
+        ("b", "b"),
+        ("c", "c"),
+    ]
+    for cell in found["cells"]:
+        others = [name for name in objectives if of.get(name, name) != cell["collection"]]
+        table = np.array([[gain(name, params) for name in others] for params in settings])
+        assert cell["setting"] == int(RULES[rule](table).argmax())
+        assert cell["chosen"] == pytest.approx(gain(cell["name"], settings[cell["setting"]]))
+        assert (
+            cell["default"]
+            == pytest.approx(gain(cell["name"], space.fixed))
+            == pytest.approx(found["gains"][cell["name"]][0], abs=1e-6)
+        )
+        assert cell["default_low"] <= cell["default"] <= cell["default_high"]
+    assert found["tried"][0] == {}
+    assert [len(one) for one in found["gains"].values()] == [6] * 4
+    assert RnnParams(**{**found["default"], **found["tried"][3]}) == settings[3]
+    values = RULES[rule](np.array(list(found["gains"].values())).T)
+    assert found["place"] == 1 + sum(values > values[0])
+    assert found["best"][rule] == int(values.argmax())
     with pytest.raises(InputError, match="1 collection: expected two or more"):
         leave_one_out({name: objectives[name] for name in of}, space, 3, collections=of)
 

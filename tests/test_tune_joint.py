@@ -101,11 +101,11 @@ def test_the_boost_has_a_narrow_range_where_values_are_close() -> None:
     assert "boost" not in drawn.ranges
     boost = Space({"boost": Between(1.0, 5.0)}, Joint())
     assert boost.suggest(Drawn()).labels.boost == 5.0  # type: ignore[arg-type]
-    start = whole.as_trial(Joint())
+    start = whole.as_trial()
     assert start is not None
     assert (start["boost"], start["n_max"], start["learning_rate"]) == (1.222, 4, 1e-5)
     close = [Joint(labels=LabelParams(normalization="none", boost=value)) for value in (1.1, 1.3)]
-    assert [boost.as_trial(one) for one in close] == [{NARROW_NAME: 1.1}, None]
+    assert [Space(boost.ranges, one).as_trial() for one in close] == [{NARROW_NAME: 1.1}, None]
     assert whole.within(50).ranges["context"] == Between(20, 50)
 
 

@@ -41,8 +41,11 @@ class Request:
                 value, problem = checked(field, number | None if "None" in kinds else number, value)
                 object.__setattr__(self, field.name, value)
             else:
-                problem = "" if _is_one_of(value, kinds) else f"{argument(field.name)}: got {_name(value)}"
-                problem += f"; expected {' or '.join(kinds)}" if problem else ""
+                words, problem = field.metadata.get("one_of", list)(), ""
+                if not _is_one_of(value, kinds):
+                    problem = f"{argument(field.name)}: got {_name(value)}; expected {' or '.join(kinds)}"
+                elif words and isinstance(value, str) and value not in words:
+                    problem = f"{argument(field.name, value)}: {nearest(value, words)}"
             problems += [problem] if problem else []
         if problems:
             raise InputError("; ".join(problems))

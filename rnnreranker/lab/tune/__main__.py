@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SWEEP_NAMES = ("context", "lambda", "grid", "ablations")
 SINGLE = ("index", "topics", "encoded_queries", "qrels", "run", "output", "sweep", "test_topics", "test_run")
-TEST = {"test_topics": "TOPICS", "test_qrels": "QRELS", "measure": "NAME", "protocol": "NAME"}
+TEST = ("test_topics", "test_qrels", "measure", "protocol")
 SEARCH = ("trials", "seed", "storage")
 OUTPUTS = ("output", "record", "plots")
 UNRECORDED = ("--record", "--output", "--plots", "--storage")  # they say where this machine keeps things
@@ -129,7 +129,6 @@ def _check(given: TuneFlags, trials: int, single: Sequence[str]) -> None:
         *faults,
         (not trials and not given.sweep, "--trials 0 leaves nothing to do without --sweep"),
         (not trials and given.output, "--output is what trials choose: not with --trials 0"),
-        (given.plots and not given.sweep, "--plots draws sweeps: give --sweep"),
         (unknown, f"--sweep {', '.join(unknown)}: expected some of {','.join(SWEEP_NAMES)}"),
     )
     _check_outputs(given)
@@ -142,7 +141,7 @@ def _check_outputs(given: TuneFlags) -> None:
 
 
 def _report(
-    given: TuneFlags, tuned: Tuned[Any], measure: str, shown: tuple[str, str, str], sweeps: Sequence[str]
+    given: TuneFlags, tuned: Tuned, measure: str, shown: tuple[str, str, str], sweeps: Sequence[str]
 ) -> dict[str, Any]:
     """Write and print the result of a tuning and its sweeps; return the outcome of its record.
 
@@ -151,19 +150,18 @@ def _report(
     report, study, held_out = tuned.to_dict(), tuned.study, tuned.held_out
     if given.output:
         tuned.write(given.output)
-    if study is not None and held_out is not None:
-        values = (held_out.base, held_out.default, held_out.tuned)
+    if study:
         print_table(
             [f"{measure} held out", "mean"],
             [
-                *([name, f"{value:.4f}"] for name, value in zip(shown, values, strict=True)),
-                ["tuned - default", interval(held_out.gain, held_out.low, held_out.high)],
-                ["p (paired t-test)", f"{held_out.p:.3f}"],
+                *([name, f"{held_out[of]:.4f}"] for name, of in zip(shown, ("base", "default", "tuned"), strict=True)),
+                ["tuned - default", interval(held_out["gain"], held_out["low"], held_out["high"])],
+                ["p (paired t-test)", f"{held_out['p']:.3f}"],
             ],
         )
         first = study.history[0]
         default = "" if first is None else f", default {first:.4f}"
-        command.say(f"held out by {held_out.how}, {held_out.topics} topics")
+        command.say(f"held out by {held_out['how']}, {held_out['topics']} topics")
         command.say(f"{tuned.searched or 'all topics'}: best trial {study.value:.4f}{default}")
     if sweeps:
         report["sweeps"] = tuned.sweep(sweeps)
@@ -181,22 +179,22 @@ def _report(
 def _leave_out(given: TuneFlags, request: LeaveOutRequest, argv: Sequence[str], begun: float) -> None:
     from rnnreranker.lab.tune.collections import tune_collections
 
-    tuned = tune_collections(request)
+    outcome, inputs = tune_collections(request)
     print_table(
         [request.measure, "topics", "as retrieved", "default gains", "chosen elsewhere gains"],
         [
             [
-                *(row.name, row.topics, f"{row.base:.4f}"),
-                interval(row.default, row.default_low, row.default_high),
-                interval(row.chosen, row.chosen_low, row.chosen_high),
+                *(row["name"], row["topics"], f"{row['base']:.4f}"),
+                *(interval(*(row[f"{what}{end}"] for end in ("", "_low", "_high"))) for what in ("default", "chosen")),
             ]
-            for row in tuned.cells
+            for row in outcome["cells"]
         ],
     )
-    command.say(f"rule {tuned.rule}: over all cells the default has rank {tuned.rank} of {len(tuned.settings)}")
+    rank, settings = outcome["place"], outcome["settings"]
+    command.say(f"rule {request.rule}: over all cells the default has rank {rank} of {settings}")
     name = Path(str(request.space)).stem if request.space else "leave-one-out"
-    report = {"measure": request.measure, "seed": request.seed} | tuned.to_dict()
-    _write_outcome(given.record, argv, name, report, begun, inputs=tuned.runs)
+    report = {"measure": request.measure, "seed": request.seed} | outcome
+    _write_outcome(given.record, argv, name, report, begun, inputs=inputs)
 
 
 def _write_outcome(path: str | None, argv: Sequence[str], name: str, outcome: Any, begun: float, **more: Any) -> None:
@@ -222,11 +220,11 @@ def make_parser() -> argparse.ArgumentParser:
     add(parser, TuneRequest, "run", "hits", "encoder")
     add(parser, TuneFlags, "collections", "rule")
     held = parser.add_argument_group("held out")
-    add(held, TuneRequest, "folds", *TEST, "test_run", **TEST, test_run="RUN")
+    add(held, TuneRequest, "folds", *TEST, "test_run")
     group = parser.add_argument_group("search (a setting that is given is held, all others are searched)")
     add(group, TuneRequest, "rerank")
     command.add_dataclass_flags(group, RnnParams, shown=())
-    add(group, TuneRequest, "space", *SEARCH, "threads", space="FILE.yaml", storage="FILE")
+    add(group, TuneRequest, "space", *SEARCH, "threads")
     add(group, TuneFlags, "preset")
     add(group, TuneRequest, "device", "compute_dtype")
     add(parser.add_argument_group("output"), TuneFlags, *OUTPUTS, "sweep")
@@ -240,11 +238,9 @@ def make_train_parser() -> argparse.ArgumentParser:
     add = command.add_request_flags
     add(parser, TuneTrainRequest, "index", "topics", "qrels", "run", "hits", "relevant")
     held = parser.add_argument_group("held out")
-    own = {"validation_share": "SHARE", "test_share": "SHARE", **TEST}
-    add(held, TuneTrainRequest, *own, "final_seeds", **own)
+    add(held, TuneTrainRequest, "validation_share", "test_share", *TEST, "final_seeds")
     group = parser.add_argument_group("search (a setting that is given is held, the others are searched)")
-    names = dict.fromkeys(("method", "loss", "model", "encoder", "device"), "NAME")
-    add(group, TuneTrainRequest, *names, *SEARCH, "preset", **names, storage="FILE", preset="NAME")
+    add(group, TuneTrainRequest, "method", "loss", "model", "encoder", "device", *SEARCH, "preset")
     add(parser.add_argument_group("output"), TuneFlags, *OUTPUTS, "ablations")
     return parser
 

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,77 +54,8 @@ def mean_gain(gains: np.ndarray) -> np.ndarray:
 RULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"capped": capped_gain, "mean": mean_gain}
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """One cell, measured with the setting that the other collections choose.
-
-    Attributes:
-        name: of the cell; collection: its collection, whose cells are left out together.
-        topics: number of topics.
-        base: mean of the first stage.
-        default, default_low, default_high: gain of the default, with its 95% bootstrap interval.
-        chosen, chosen_low, chosen_high: gain of the chosen setting.
-        setting: number of the chosen setting; 0 is the default.
-    """
-
-    name: str
-    collection: str
-    topics: int
-    base: float
-    default: float
-    default_low: float
-    default_high: float
-    chosen: float
-    chosen_low: float
-    chosen_high: float
-    setting: int
-
-
-@dataclass(frozen=True)
-class TunedCollections:
-    """All settings and their gains.
-
-    Attributes:
-        rule: of `RULES`, which chose the settings.
-        settings: (S,) all settings; the default first.
-        gains: cell → (S,) mean gain over the first stage.
-        cells: results of leaving out each cell's collection.
-        runs: cell → fingerprint of its candidates.
-    """
-
-    rule: str
-    settings: tuple[RnnParams, ...]
-    gains: Mapping[str, np.ndarray]
-    cells: tuple[LeftOut, ...]
-    runs: dict[str, str]
-
-    def values(self, rule: str) -> np.ndarray:
-        """(S,) float64: the value of each setting by a rule over all cells."""
-        return RULES[rule](np.stack(list(self.gains.values()), axis=1))
-
-    @property
-    def rank(self) -> int:
-        """The rank of the default by the rule over all cells; 1 = best."""
-        values = self.values(self.rule)
-        return 1 + int((values > values[0]).sum())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; settings show what differs from the default."""
-        first = self.settings[0].to_dict()
-        return {
-            "settings": len(self.settings),
-            "rule": self.rule,
-            "place": self.rank,
-            "best": {rule: int(self.values(rule).argmax()) for rule in RULES},
-            "default": first,
-            "tried": [{key: v for key, v in one.to_dict().items() if v != first[key]} for one in self.settings],
-            "gains": {name: [round(one, DIGITS) for one in values.tolist()] for name, values in self.gains.items()},
-            "cells": [dataclasses.asdict(cell) for cell in self.cells],
-        }
-
-
-def tune_collections(request: LeaveOutRequest) -> TunedCollections:
-    """Choose settings on all collections but one and measure them on that one, in turn.
+def tune_collections(request: LeaveOutRequest) -> tuple[dict[str, Any], dict[str, str]]:
+    """What `leave_one_out` returns for the cells of a request, and cell → fingerprint of its candidates.
 
     Raises:
         InputError, UnavailableError, MissingDependencyError: as `tune_reranker`.
@@ -142,52 +73,54 @@ def tune_collections(request: LeaveOutRequest) -> TunedCollections:
         objectives[name] = load_objective(dataclasses.replace(request, **own), *asked)
     collections = {name: str(entry.get("collection", name)) for name, entry in cells.items()}
     kept: dict[str, Any] = {"collections": collections, "rule": request.rule, "storage": request.storage}
-    return leave_one_out(objectives, request.searched, request.trials, request.seed, **kept)
+    made = leave_one_out(objectives, request.searched, request.trials, request.seed, **kept)
+    return made, {name: objective.fingerprint for name, objective in objectives.items()}
 
 
 def leave_one_out(
     objectives: Mapping[str, Objective],
-    space: Space[RnnParams],
+    space: Space,
     settings: int,
     seed: int = 0,
     *,
     collections: Mapping[str, str] | None = None,
     rule: str = "capped",
     storage: str | Path | None = None,
-) -> TunedCollections:
+) -> dict[str, Any]:
     """For each collection the gain of the setting that the others choose, and the gain of the default.
 
-    Settings are the default and `settings` - 1 random ones, or all of a smaller space. Each is measured on every cell
-    by its mean gain over the first stage. Of equal settings the first wins.
+    Settings are the default and `settings` - 1 random ones, or all of a smaller space; of equal ones the first wins.
 
     Args:
         objectives: cell → objective; collections: cell → collection, by default its own.
         storage: an SQLite file that keeps gains and resumes after a kill; None = memory.
 
+    Returns:
+        Plain values for JSON: settings (S), rule; place of the default by the rule over all cells, 1 = best; best: rule
+        → number of its setting; default; tried: (S,) what differs from it; gains: cell → (S,) mean gains over the first
+        stage; cells: name, collection, topics, base (mean of the first stage), default and chosen (gains, with the
+        ends of their 95% bootstrap intervals), setting (number of the chosen one; 0 is the default).
+
     Raises:
-        InputError: fewer than two collections, settings below 1, a storage of another search.
+        InputError: fewer than two collections, a storage of another search.
         MissingDependencyError: optuna is missing.
     """
     of = {name: (collections or {}).get(name, name) for name in objectives}
     if len(set(of.values())) < 2:
         counted = command.counted(len(set(of.values())), "collection")
         raise InputError(f"{counted}: expected two or more to leave one out")
-    if settings < 1:
-        raise InputError(f"{settings} settings: expected 1 or more")
     drawn = (space.fixed, *draw(space, settings - 1, seed))
     bases = {name: objective.base() for name, objective in objectives.items()}
 
     def gains_of(name: str, number: int) -> np.ndarray:
-        params, deepest = drawn[number], objectives[name].contexts.deepest
-        return objectives[name].values(dataclasses.replace(params, context=min(params.context, deepest))) - bases[name]
+        return objectives[name].values(drawn[number]) - bases[name]
 
     gains = {}
     for name, objective in objectives.items():
-        about = objective.about(objective.topics) if storage is not None else {}
-        about |= {"settings": fingerprint([one.to_dict() for one in drawn])}
+        about = {**objective.about(objective.topics), "settings": fingerprint([one.to_dict() for one in drawn])}
         with study_of(storage, f"cell {name}", about) as (optuna, study):
             done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
-            values = [float(trial.values[0]) for trial in done][: len(drawn)]
+            values = [float(trial.values[0]) for trial in done]
             for number in command.progress(range(len(values), len(drawn)), unit="settings", what=f"cell {name}"):
                 values.append(float(gains_of(name, number).mean()))
                 study.add_trial(optuna.trial.create_trial(value=values[-1]))
@@ -197,48 +130,56 @@ def leave_one_out(
         others = [gains[other] for other in objectives if of[other] != of[name]]
         best = int(RULES[rule](np.stack(others, axis=1)).argmax())
         default, chosen = gains_of(name, 0), gains_of(name, best)
-        of_default, of_chosen = bootstrap_intervals(np.stack([default, chosen])).tolist()
-        measured: Any = (float(default.mean()), *of_default, float(chosen.mean()), *of_chosen, best)
-        cells.append(LeftOut(name, of[name], len(default), float(bases[name].mean()), *measured))
-    runs = {name: objective.contexts.about["run"] for name, objective in objectives.items()}
-    return TunedCollections(rule, drawn, gains, tuple(cells), runs)
+        ends = bootstrap_intervals(np.stack([default, chosen])).tolist()
+        cell = {"name": name, "collection": of[name], "topics": len(default), "base": float(bases[name].mean())}
+        for what, values, (low, high) in zip(("default", "chosen"), (default, chosen), ends, strict=True):
+            cell |= {what: float(values.mean()), f"{what}_low": low, f"{what}_high": high}
+        cells.append(cell | {"setting": best})
+    worth = {name: weigh(np.stack(list(gains.values()), axis=1)) for name, weigh in RULES.items()}
+    first = space.fixed.to_dict()
+    return {
+        "settings": len(drawn),
+        "rule": rule,
+        "place": 1 + int((worth[rule] > worth[rule][0]).sum()),
+        "best": {name: int(values.argmax()) for name, values in worth.items()},
+        "default": first,
+        "tried": [{key: v for key, v in one.to_dict().items() if v != first[key]} for one in drawn],
+        "gains": {name: [round(one, DIGITS) for one in values.tolist()] for name, values in gains.items()},
+        "cells": cells,
+    }
 
 
-def draw(space: Space[RnnParams], count: int, seed: int) -> list[RnnParams]:
-    """Random settings, the same for the same seed; invalid combinations are drawn again.
-
-    A space of lists with at most `count` settings besides the fixed one returns all of them, in order.
+def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
+    """Random settings, the same for the same seed; a space of lists with at most `count` others returns all of them.
 
     Raises:
         InputError: nearly all combinations are invalid.
     """
     lists = [values for values in space.ranges.values() if isinstance(values, tuple)]
+    whole = len(lists) == len(space.ranges) and math.prod(map(len, lists)) <= count + 1
+    if whole:
+        given = (dict(zip(space.ranges, values, strict=True)) for values in itertools.product(*lists))
+        makers = (partial(space.replaced, **values) for values in given)
+    else:
+        optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+        makers = (partial(space.suggest, study.ask()) for _ in range(DRAWS * count))
     settings: list[RnnParams] = []
     reason: InputError | None = None
-    if len(lists) == len(space.ranges) and math.prod(map(len, lists)) <= count + 1:
-        for values in itertools.product(*lists):
-            try:
-                settings.append(space.replaced(**dict(zip(space.ranges, values, strict=True))))
-            except InputError as error:
-                reason = error
-        if not settings:
-            raise InputError(f"search space: none of its values are a setting together ({reason})")
-        return [one for one in settings if one != space.fixed]
-    optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    for _ in range(DRAWS * count):
-        if len(settings) == count:
-            return settings
-        trial = study.ask()
+    for make in makers:
         try:
-            settings.append(space.suggest(trial))
+            settings.append(make())
         except InputError as error:
             reason = error
-        study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    if len(settings) < count:
-        raise InputError(f"search space: {len(settings)} of {DRAWS * count} draws are settings ({reason})")
-    return settings
+        if not whole and len(settings) == count:
+            break
+    if len(settings) < (1 if whole else count):
+        shown = (
+            "none of its values are a setting together" if whole else f"{len(settings)} of {DRAWS * count} draws are"
+        )
+        raise InputError(f"search space: {shown} ({reason})")
+    return [one for one in settings if one != space.fixed] if whole else settings
 
 
 def cells_of(given: str | Path | Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

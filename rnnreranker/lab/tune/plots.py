@@ -22,12 +22,10 @@ def write_plots(
     folder: str | Path,
     sweeps: dict[str, Rows],
     measure: str,
-    study: Search[Any] | None = None,
+    study: Search | None = None,
     searched: str | None = None,
 ) -> list[Path]:
     """Draw each sweep, and the course of a study as trials.svg, into a folder; returns the files.
-
-    searched: the label of the objective; None = the measure on the topics searched.
 
     Raises:
         InputError: the folder is not writable; MissingDependencyError: matplotlib is missing.

@@ -49,10 +49,8 @@ class TuningRequest(Request):
     """The arguments of every tuning.
 
     Attributes:
-        encoder: of queries, `name:key=value,…`; None = the one of the index.
+        encoder: None = the one of the index. protocol: None = that of the judgements.
         measure: one measure, maximised or (for trainings) tested.
-        protocol: None = that of the judgements.
-        storage: a file that keeps the trials and resumes after a kill; None = memory.
     """
 
     hits: int = setting(100, "candidates per query", at_least=1)
@@ -90,16 +88,16 @@ class RerankingRequest(ComputesOnDevices, TuningRequest):
     Attributes:
         rerank: rNN in written form, `rnn:k_exp=2,preset=tas-b`; its settings are fixed, the others are searched. The
             preset is the default: the first trial and the comparison.
-        space: a file, a mapping of settings to ranges, or a Space.
+        space: a file, or setting → range as in such a file.
         device, compute_dtype: of the query encoder, as in `devices_of`.
     """
 
     rerank: Form = setting(RERANKER, f"{RERANKER}:key=value,… with what is held", metavar="NAME")
-    space: str | Path | Mapping[str, Any] | Space[RnnParams] | None = setting(None, "ranges in place of the default")
+    space: str | Path | Mapping[str, Any] | None = setting(None, "ranges in place of the default")
     threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     @cached_property
-    def searched(self) -> Space[RnnParams]:
+    def searched(self) -> Space:
         """The space, without the settings that the written form fixes.
 
         Raises:
@@ -146,9 +144,7 @@ class TuneTrainRequest(QuerySetRequest):
 
     Attributes:
         encoder: the trained one, `name:pooling=cls,normalize=true`; None = the one of the index.
-        method: of the labels, in written form; its settings are fixed.
-        model: `query` with fixed settings of the training.
-        loss: in written form; `model` may give it too.
+        method, model, loss: in written form; their settings are fixed.
         preset: the default: published settings of rNN, or a file of a tuning.
         validation_share, test_share: of the queries, by a hash of their ids.
     """
@@ -212,7 +208,7 @@ class TuneTrainRequest(QuerySetRequest):
         return training_of(written, self.loss)
 
     @cached_property
-    def searched(self) -> Space[Joint]:
+    def searched(self) -> Space:
         """The space, without the settings that the written forms fix."""
         method, model = Written.read(self.method), Written.read(self.model)
         rnn = RnnParams.preset("vectors")
@@ -267,8 +263,6 @@ def check(request: TuningRequest, *, ablations: bool = False) -> None:
     if isinstance(request, QuerySetRequest):
         halves = (request.test_topics is None) != (request.test_qrels is None)
         faults.append((halves, f"{argument('test_topics')} and {argument('test_qrels')} go together"))
-    unknown = request.protocol not in (None, *PROTOCOLS)
-    faults.append((unknown, f"{argument('protocol', request.protocol)}: {nearest(str(request.protocol), PROTOCOLS)}"))
     refuse(*faults)
     if len(parse_measures(request.measure)) != 1:
         raise InputError(f"{argument('measure', repr(request.measure))}: expected one measure")

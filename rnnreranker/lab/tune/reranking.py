@@ -10,13 +10,12 @@ from rnnreranker.base import command
 from rnnreranker.lab.tune.objective import judged_topics, load_objective
 from rnnreranker.lab.tune.request import TuneRequest, check
 from rnnreranker.lab.tune.sweeps import sweep
-from rnnreranker.lab.tune.trials import HeldOut, Tuned, cross_validate, fold_of, notice_if_few, tune
-from rnnreranker.rnn import RnnParams
+from rnnreranker.lab.tune.trials import Tuned, cross_validate, fold_of, held_out_of, notice_if_few, tune
 
 FEW = 50  # topics below which the best of many trials is mostly luck
 
 
-def tune_reranker(request: TuneRequest) -> Tuned[RnnParams]:
+def tune_reranker(request: TuneRequest) -> Tuned:
     """Search the settings of rNN reranking on a query set and measure them on topics that the search did not see.
 
     Raises:
@@ -36,7 +35,7 @@ def tune_reranker(request: TuneRequest) -> Tuned[RnnParams]:
     lacking = f"; {objective.lacking} judged ones without candidates, left out" if objective.lacking else ""
     command.say(f"{command.counted(count, 'topic')} with judgements and candidates{lacking}")
     notice_if_few(count, "topics", FEW)
-    space, trials = request.searched.within(objective.contexts.deepest), request.trials
+    space, trials = request.searched.within(objective.deepest), request.trials
     said: dict[str, Any] = {"measure": request.measure, "protocol": objective.protocol, "topics": count}
     study = held_out = None
     if trials:
@@ -46,7 +45,7 @@ def tune_reranker(request: TuneRequest) -> Tuned[RnnParams]:
         if request.test_topics is not None and request.test_qrels is not None:
             test = load_objective(request, index, request.test_topics, request.test_qrels, request.test_run)
             tuned, default = test.values(study.params), test.values(space.fixed)
-            held_out = HeldOut.of("test set", test.base(), default, tuned, [fold_of(study, count, tuned, default)])
+            held_out = held_out_of("test set", test.base(), default, tuned, [fold_of(study, count, tuned, default)])
         else:
             held_out = cross_validate(objective, space, trials, request.folds, **kept)
         command.say(f"{study.trials} trials a study, {time.perf_counter() - started:.1f} s")
@@ -59,6 +58,6 @@ def tune_reranker(request: TuneRequest) -> Tuned[RnnParams]:
         "measure": f"{request.measure}, protocol {objective.protocol}",
         "seed": request.seed,
     }
-    inputs = {"index": objective.contexts.about["vectors"]}
+    inputs = {"index": objective.vectors.fingerprint}
     rows = partial(sweep, objective=objective, params=params)
     return Tuned(params, params.to_dict(), about, said, inputs, rows, study, held_out)

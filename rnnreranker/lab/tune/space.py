@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files.yaml_files import read_yaml
@@ -19,7 +20,6 @@ from rnnreranker.train.params import TrainParams
 if TYPE_CHECKING:
     import optuna
 
-P = TypeVar("P")  # RnnParams or Joint
 NONE = "none"  # how None is written where a choice may be None
 NARROW = ("none", "maxminmax")  # normalisations after which a boost acts on values that are close together
 NARROW_NAME = "boost (none, maxminmax)"  # of the trial's value: its range is another, so it is another parameter
@@ -109,7 +109,7 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class Space(Generic[P]):
+class Space:
     """A range or choice for each searched setting; the others have the values of `fixed`.
 
     Attributes:
@@ -118,7 +118,7 @@ class Space(Generic[P]):
     """
 
     ranges: Ranges = field(default_factory=lambda: dict(RERANKING))
-    fixed: P = field(default_factory=RnnParams)  # type: ignore[assignment]
+    fixed: Any = field(default_factory=RnnParams)
 
     def __post_init__(self) -> None:
         known = {name: (part, hints_of(type(part))[name]) for part in self._parts for name in hints_of(type(part))}
@@ -138,30 +138,22 @@ class Space(Generic[P]):
 
     @property
     def _parts(self) -> list[Params]:
-        fixed: Any = self.fixed
-        return list(fixed.parts.values()) if isinstance(fixed, Joint) else [fixed]
+        return list(self.fixed.parts.values()) if isinstance(self.fixed, Joint) else [self.fixed]
 
-    def value(self, name: str, params: P | None = None) -> Any:
-        """The value of a setting in some settings, by default `fixed`."""
-        given: Any = self.fixed if params is None else params
-        parts = given.parts.values() if isinstance(given, Joint) else [given]
-        return next(getattr(part, name) for part in parts if name in hints_of(type(part)))
+    def value(self, name: str) -> Any:
+        """The fixed value of a setting."""
+        return next(getattr(part, name) for part in self._parts if name in hints_of(type(part)))
 
-    def replaced(self, **values: Any) -> P:
+    def replaced(self, **values: Any) -> Any:
         """`fixed` with other values of some settings."""
-        fixed: Any = self.fixed
-        if not isinstance(fixed, Joint):
-            made: P = dataclasses.replace(fixed, **values)
-            return made
-        own = {
-            part: dataclasses.replace(params, **{n: v for n, v in values.items() if n in hints_of(type(params))})
-            for part, params in fixed.parts.items()
-        }
-        parts: Any = own
-        joint: Any = dataclasses.replace(fixed, **parts)
-        return joint
+        if isinstance(self.fixed, Joint):
+            values = {
+                part: dataclasses.replace(params, **{n: v for n, v in values.items() if n in hints_of(type(params))})
+                for part, params in self.fixed.parts.items()
+            }
+        return dataclasses.replace(self.fixed, **values)
 
-    def within(self, deepest: int) -> Space[P]:
+    def within(self, deepest: int) -> Space:
         """The space with contexts of at most `deepest`."""
         ranges, values = dict(self.ranges), self.ranges.get("context")
         if isinstance(values, Between):
@@ -171,12 +163,12 @@ class Space(Generic[P]):
             ranges["context"] = tuple(sorted({min(value, deepest) for value in values}))
         return type(self)(ranges, self.replaced(context=min(self.value("context"), deepest)))
 
-    def keeping(self, **values: Any) -> Space[P]:
+    def keeping(self, **values: Any) -> Space:
         """The space with some settings fixed."""
         ranges = {name: entry for name, entry in self.ranges.items() if name not in values}
         return type(self)(ranges, self.replaced(**values))
 
-    def suggest(self, trial: optuna.trial.BaseTrial) -> P:
+    def suggest(self, trial: optuna.trial.BaseTrial) -> Any:
         """The settings of a trial; a boost has a narrower range where the normalisation keeps values close."""
         drawn: dict[str, Any] = {}
         for name, values in self.ranges.items():
@@ -194,56 +186,45 @@ class Space(Generic[P]):
                 drawn[name] = trial.suggest_float(shown, values.low, values.high, log=values.log)
         return self.replaced(**drawn)
 
-    def as_trial(self, params: P) -> dict[str, Any] | None:
-        """The settings as values of a trial; None if one is outside the space."""
-        of_trial: dict[str, Any] = {}
-        for name, values in self.ranges.items():
-            value, shown = self.value(name, params), name
-            if name == "boost" and isinstance(values, Between) and self.value("normalization", params) in NARROW:
-                shown, values = NARROW_NAME, NARROW_BOOST
-            if isinstance(values, Between):
-                inside = value is not None and values.low <= value <= values.high
-            if not (inside if isinstance(values, Between) else value in values):
+    def as_trial(self) -> dict[str, Any] | None:
+        """The fixed settings as values of a trial; None if one is outside the space."""
+        from optuna.trial import FixedTrial
+
+        values = {name: self.value(name) for name in self.ranges}
+        if "boost" in values and self.value("normalization") in NARROW:
+            values[NARROW_NAME] = values.pop("boost")
+        of_trial = {name: NONE if value is None else value for name, value in values.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # optuna warns of values out of range
+            try:
+                self.suggest(FixedTrial(of_trial))
+            except (ValueError, UserWarning):
                 return None
-            of_trial[shown] = NONE if value is None else value
         return of_trial
 
     @classmethod
-    def of(cls, given: str | Path | Mapping[str, Any] | Space[P] | None, fixed: P) -> Space[P]:
-        """The space of a file, a mapping, or another space's ranges; None = the default ranges.
+    def of(cls, given: str | Path | Mapping[str, Any] | None, fixed: Any) -> Space:
+        """The space of a YAML file, or of a mapping such as one has; None = the default ranges.
 
-        Raises:
-            InputError: as `from_yaml`.
-        """
-        if given is None:
-            return cls(fixed=fixed)
-        if isinstance(given, Space):
-            return cls(given.ranges, fixed)
-        return cls.from_yaml(given, fixed) if isinstance(given, str | Path) else cls._read(given, fixed, "space")
-
-    @classmethod
-    def from_yaml(cls, path: str | Path, fixed: P | None = None) -> Space[P]:
-        """Read a space: `k: {low: 3, high: 30}`, `lam: {low: 0.001, high: 1, log: true}`, `scale: [minmax]`.
+        `k: {low: 3, high: 30}`, `lam: {low: 0.001, high: 1, log: true}`, `scale: [minmax]`
 
         Raises:
             InputError: an unreadable file, unknown names or values out of range, with the file's name.
         """
-        return cls._read(read_yaml(path, "search space"), fixed, str(path))
-
-    @classmethod
-    def _read(cls, content: Any, fixed: P | None, shown: str) -> Space[P]:
+        if given is None:
+            return cls(fixed=fixed)
+        content, shown = given, "space"
+        if isinstance(given, str | Path):
+            content, shown = read_yaml(given, "search space"), str(given)
         if not isinstance(content, Mapping) or not content:
             raise InputError(f"{shown}: expected a mapping such as `k: {{low: 3, high: 30}}`")
         try:
-            ranges = {str(name): _entry(str(name), entry) for name, entry in content.items()}
-            return cls(ranges, fixed) if fixed is not None else cls(ranges)
+            return cls({str(name): _entry(str(name), entry) for name, entry in content.items()}, fixed)
         except InputError as error:
             raise InputError(f"{shown}: {error}") from None
 
 
 def _entry(name: str, entry: Any) -> Between | Choice:
-    if isinstance(entry, Between):
-        return entry
     if isinstance(entry, list | tuple):
         return tuple(None if value == NONE and name == "normalize" else value for value in entry)
     if isinstance(entry, Mapping) and {"low", "high"} <= set(entry) <= {"low", "high", "log"}:

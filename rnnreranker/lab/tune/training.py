@@ -25,7 +25,7 @@ from rnnreranker.lab.tune.objective import judged_topics
 from rnnreranker.lab.tune.request import HARD, MODEL, TuneTrainRequest, check
 from rnnreranker.lab.tune.space import Joint, Space
 from rnnreranker.lab.tune.sweeps import WHOLE, Rows, compared, without_parts
-from rnnreranker.lab.tune.trials import HeldOut, Report, Search, Tuned, fold_of, notice_if_few, search
+from rnnreranker.lab.tune.trials import Report, Search, Tuned, fold_of, held_out_of, notice_if_few, search
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.request import FEW
 
@@ -77,7 +77,7 @@ class Trainings:
         return np.mean(of_seeds, axis=0)
 
 
-def tune_training(request: TuneTrainRequest) -> Tuned[Joint]:
+def tune_training(request: TuneTrainRequest) -> Tuned:
     """Search the settings of labels and training together and measure them on queries that the search did not see.
 
     Raises:
@@ -99,7 +99,7 @@ def tune_training(request: TuneTrainRequest) -> Tuned[Joint]:
         seeds = request.final_seeds
         how = f"test queries, {seeds} seeds averaged" if seeds > 1 else "test queries"
         folds = [fold_of(made, training, tuned, plain)]
-        held_out = HeldOut.of(how, trainings.tested(None), plain, tuned, folds)
+        held_out = held_out_of(how, trainings.tested(None), plain, tuned, folds)
     searched = f"{space.fixed.train.key_measure} of validation"
     about = {
         "index": request.shown("index"),
@@ -128,8 +128,8 @@ def ablations(trainings: Trainings, joint: Joint, names: Sequence[str] = ("ablat
 
 
 def tune_jointly(
-    trainings: Trainings, space: Space[Joint], trials: int, *, seed: int = 0, storage: str | Path | None = None
-) -> Search[Joint]:
+    trainings: Trainings, space: Space, trials: int, *, seed: int = 0, storage: str | Path | None = None
+) -> Search:
     """Search the settings whose training validates best; the first trial is the default.
 
     A training below the median of earlier trials at the same validation stops early.
@@ -137,7 +137,7 @@ def tune_jointly(
     Raises:
         InputError: as `search`; the trial's queries cannot be labelled or trained on.
     """
-    about = {"queries": fingerprint(trainings.studied.described(trainings.task, None))} if storage is not None else None
+    about = {"queries": fingerprint(trainings.studied.described(trainings.task, None))}
     random_trials = min(20, max(3, trials // 4))
     kept: dict[str, Any] = {"storage": storage, "name": "joint", "about": about}
     return search(trainings.value, space, trials, seed=seed, random_trials=random_trials, **kept)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -28,24 +28,21 @@ if TYPE_CHECKING:
     from rnnreranker.lab.tune.objective import Objective
     from rnnreranker.lab.tune.sweeps import Rows
 
-P = TypeVar("P")
 Report = Callable[[int, float], None]
 RANDOM_TRIALS = 20
 
 
 @dataclass(frozen=True)
-class Search(Generic[P]):
+class Search:
     """The result of a search.
 
     Attributes:
-        params: of the best trial; of equal trials the first.
-        value: its objective.
-        trials: number of finished trials, pruned ones included.
-        pruned: number of trials that stopped early.
+        params, value: of the best trial; of equal trials the first.
+        trials, pruned: number of finished trials, and of those that stopped early.
         history: objective of each trial, None for a pruned one.
     """
 
-    params: P
+    params: Any
     value: float
     trials: int
     pruned: int
@@ -53,8 +50,8 @@ class Search(Generic[P]):
 
 
 def search(
-    objective: Callable[[P, Report], float],
-    space: Space[P],
+    objective: Callable[[Any, Report], float],
+    space: Space,
     trials: int,
     *,
     seed: int = 0,
@@ -62,38 +59,30 @@ def search(
     name: str = "tune",
     random_trials: int = RANDOM_TRIALS,
     about: Mapping[str, str] | None = None,
-) -> Search[P]:
+) -> Search:
     """Maximise an objective by the tree-structured Parzen estimator with median pruning.
 
-    The first trial is the default if the space contains it. Each trial seeds its own generator by its number, so a
-    killed search resumes with the same trials.
+    The first trial is the default if the space contains it. Each trial seeds its own generator, so a killed search
+    resumes with the same trials.
 
     Args:
-        objective: (params, report) → value; report(step, value) raises to stop a trial below the median. A
-            `ParameterError` skips the trial; other errors end the search.
-        space: the search space.
+        objective: (params, report) → value; report(step, value) may raise to stop. A `ParameterError` skips the trial;
+            other errors end the search.
         trials: number in all, those in the storage included.
-        seed: of the sampler.
-        storage: an SQLite file of Optuna; None = memory.
-        name: of the study in the storage.
-        random_trials: number of random trials before the sampler learns and before pruning.
-        about: name → fingerprint or value of what the objective depends on; the storage must agree.
+        storage: an SQLite file of Optuna; None = memory. name: of the study in it.
+        random_trials: number of random trials before the sampler learns and prunes.
+        about: name → fingerprint of what the objective depends on; the storage must agree.
 
     Raises:
-        InputError: trials below 1, an unreadable storage, a storage of another space or objective, or no trial that
-            could be computed.
+        InputError: an unreadable storage or one of another search; no trial can be computed.
         MissingDependencyError: optuna is missing.
     """
-    if trials < 1:
-        raise InputError(f"trials={trials}: expected an integer >= 1")
     described = {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed, **(about or {})}
     with study_of(storage, name, described, random_trials) as (optuna, study):
         over = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
         done = len(study.get_trials(deepcopy=False, states=over))
-        if start := space.as_trial(space.fixed):  # next, unless it was taken or waits
-            tried = study.get_trials(deepcopy=False, states=(*over, optuna.trial.TrialState.WAITING))
-            if not any(trial.system_attrs.get("fixed_params") == start for trial in tried):
-                study.enqueue_trial(start)
+        if not done and (start := space.as_trial()):
+            study.enqueue_trial(start)
 
         def evaluated(trial: Any) -> float:
             def report(step: int, value: float) -> None:
@@ -114,7 +103,7 @@ def search(
         for number in progress(range(done, trials), unit="trials", what=name):
             study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=random_trials)
             study.optimize(evaluated, n_trials=1)
-        finished = study.get_trials(deepcopy=False, states=over)[:trials]
+        finished = study.get_trials(deepcopy=False, states=over)
         complete = [trial for trial in finished if trial.state == over[0]]
         if not complete:
             raise InputError(f"none of {len(finished)} trials could be computed; search other parameters")
@@ -130,8 +119,6 @@ def study_of(
 ) -> Iterator[tuple[Any, optuna.Study]]:
     """Optuna, and its study of a name in a storage; waits for another process that uses the storage.
 
-    Trials that a killed process left running count as failed.
-
     Raises:
         InputError: a file that is no storage, is not writable, or has trials of another description.
         MissingDependencyError: optuna is missing.
@@ -145,66 +132,37 @@ def study_of(
         return
     path = Path(storage)
     with alone(path, f"{path}: another process is searching with this storage; waiting for it"):
+        import sqlalchemy
+
         try:
             study = optuna.create_study(storage=f"sqlite:///{path.absolute()}", **given)
-            kept = study.user_attrs
             for key, value in described.items():
-                if kept.get(key, value) != value:
+                if (kept := study.user_attrs.get(key, value)) != value:
                     shown = argument("storage")
-                    raise InputError(f"{path}: holds trials of another {key} ({kept[key]}); give another {shown}")
-            for key in described.keys() - kept.keys():
-                study.set_user_attr(key, described[key])
+                    raise InputError(f"{path}: holds trials of another {key} ({kept}); give another {shown}")
+                study.set_user_attr(key, value)
             for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
                 study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-        except InputError:
-            raise
-        except Exception as error:  # optuna lets through what SQLAlchemy and SQLite raise
-            raise _unusable(path, error) from None
-        try:
             yield optuna, study
-        except optuna.exceptions.StorageInternalError as error:
-            raise _unusable(path, error) from None
+        except (optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError) as error:
+            said = " ".join(str(error.__cause__ or error).split())[:80]
+            shown = f"{path}: cannot be used as a storage of trials ({said})"
+            raise InputError(f"{shown}; give another {argument('storage')}") from None
 
 
-def _unusable(path: Path, error: Exception) -> InputError:
-    said = " ".join(str(error.__cause__ or error).split())[:80]
-    return InputError(f"{path}: cannot be used as a storage of trials ({said}); give another {argument('storage')}")
+def held_out_of(how: str, base: Any, default: Any, tuned: Any, folds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What (T,) values of topics come to that did not influence the choice of settings.
 
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Values on topics that did not influence the choice of settings; each topic once.
-
-    Attributes:
-        how: "5-fold cross-validation", …, or "test set".
-        topics: number of topics.
-        base, default, tuned: means of the first stage, the default and the tuned settings.
-        gain, low, high: tuned minus default, with its 95% bootstrap interval over the topics.
-        p: its two-sided paired t-test.
-        folds: settings and values of each fold's study; one for a test set.
+    how, topics; base, default, tuned: means of the first stage, the default and the tuned settings; gain, low, high, p:
+    tuned minus default, its 95% bootstrap interval over the topics, its paired t-test; folds: of `fold_of`.
     """
-
-    how: str
-    topics: int
-    base: float
-    default: float
-    tuned: float
-    gain: float
-    low: float
-    high: float
-    p: float
-    folds: tuple[dict[str, Any], ...]
-
-    @classmethod
-    def of(cls, how: str, base: Any, default: Any, tuned: Any, folds: Sequence[dict[str, Any]]) -> HeldOut:
-        """The summary of (T,) values of each topic in the first stage, with the default and with the tuned settings."""
-        [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
-        base, default, gain = float(base.mean()), float(default.mean()), gap["difference"]
-        mean, low, high = float(tuned.mean()), gap["low"], gap["high"]
-        return cls(how, len(tuned), base, default, mean, gain, low, high, gap["p"], tuple(folds))
+    [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
+    means = {name: float(of.mean()) for name, of in (("base", base), ("default", default), ("tuned", tuned))}
+    gain = {"gain": gap["difference"], "low": gap["low"], "high": gap["high"], "p": gap["p"]}
+    return {"how": how, "topics": len(tuned), **means, **gain, "folds": list(folds)}
 
 
-def fold_of(made: Search[Any], train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
+def fold_of(made: Search, train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
     """The result of a search on (T,) test topics, tuned and default; train: number of topics searched."""
     return {
         "params": made.params.to_dict(),
@@ -217,26 +175,25 @@ def fold_of(made: Search[Any], train: int, tuned: np.ndarray, default: np.ndarra
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned(Generic[P]):
+class Tuned:
     """The result of a tuning on a query set.
 
     Attributes:
-        params: of the best trial; without trials the default.
-        settings: `params` as in a preset file.
+        params: of the best trial; without trials the default. settings: the same as in a preset file.
         about: entries of that file's head; said: entries of the record; inputs: fingerprints.
         sweep: names → rows of sweeps around `params`.
-        study: the search; held_out: its value on topics not searched; None without trials.
+        study, held_out: None without trials.
         searched: label of the objective.
     """
 
-    params: P
+    params: Any
     settings: dict[str, Any]
     about: dict[str, Any]
     said: dict[str, Any]
     inputs: dict[str, str]
     sweep: Callable[[Sequence[str]], dict[str, Rows]]
-    study: Search[P] | None = None
-    held_out: HeldOut | None = None
+    study: Any = None
+    held_out: Any = None
     searched: str | None = None
 
     def write(self, path: str | Path) -> None:
@@ -245,16 +202,16 @@ class Tuned(Generic[P]):
         Raises:
             InputError: the file is not writable.
         """
-        study, held_out = self.study, self.held_out
-        if study is None or held_out is None:
+        study, kept = self.study, self.held_out
+        if not study:
             raise ValueError("a tuning without trials has nothing to write")
         head = [f"{name}: {value}" for name, value in self.about.items()]
         head += [
             f"trials: {study.trials}, {study.pruned} of them ended early",
             f"on the topics searched: {study.value:.4f} (best of the trials, so too good)",
-            f"held out ({held_out.how}, {held_out.topics} topics): tuned {held_out.tuned:.4f}, "
-            f"default {held_out.default:.4f}, as retrieved {held_out.base:.4f}",
-            f"tuned minus default: {interval(held_out.gain, held_out.low, held_out.high)}, p = {held_out.p:.3f}",
+            f"held out ({kept['how']}, {kept['topics']} topics): tuned {kept['tuned']:.4f}, "
+            f"default {kept['default']:.4f}, as retrieved {kept['base']:.4f}",
+            f"tuned minus default: {interval(kept['gain'], kept['low'], kept['high'])}, p = {kept['p']:.3f}",
         ]
         comment = "".join(f"# {' '.join(str(line).split())}\n" for line in ["Tuned by rnnreranker.", *head])
         with write_atomically(path) as stream:
@@ -262,14 +219,13 @@ class Tuned(Generic[P]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        if self.study is None or self.held_out is None:
+        if not self.study:
             return self.said
-        params: Any = self.params
-        study = dataclasses.asdict(self.study) | {"params": params.to_dict()}
-        return {**self.said, "study": study, "held out": dataclasses.asdict(self.held_out)}
+        study = dataclasses.asdict(self.study) | {"params": self.params.to_dict()}
+        return {**self.said, "study": study, "held out": self.held_out}
 
 
-def cross_validate(objective: Objective, space: Space[RnnParams], trials: int, folds: int, **kept: Any) -> HeldOut:
+def cross_validate(objective: Objective, space: Space, trials: int, folds: int, **kept: Any) -> dict[str, Any]:
     """Tune on all folds but one and measure on that one, in turn; kept: seed and storage, see `tune`.
 
     Raises:
@@ -283,26 +239,25 @@ def cross_validate(objective: Objective, space: Space[RnnParams], trials: int, f
         columns.append((objective.base(test), default, tuned))
         of_folds.append(fold_of(made, len(train), tuned, default))
     base, default, tuned = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return HeldOut.of(f"{folds}-fold cross-validation", base, default, tuned, of_folds)
+    return held_out_of(f"{folds}-fold cross-validation", base, default, tuned, of_folds)
 
 
 def tune(
     objective: Objective,
-    space: Space[RnnParams],
+    space: Space,
     trials: int,
     *,
     topics: tuple[str, ...] | None = None,
     name: str = "all topics",
     **kept: Any,
-) -> Search[RnnParams]:
+) -> Search:
     """Search the settings that rank some topics best (None = all); kept: seed and storage."""
     chosen = objective.topics if topics is None else topics
 
     def mean(params: RnnParams, report: Report) -> float:
         return objective.mean(params, chosen, report)
 
-    about = objective.about(chosen) if kept.get("storage") is not None else None
-    return search(mean, space, trials, name=name, about=about, **kept)
+    return search(mean, space, trials, name=name, about=objective.about(chosen), **kept)
 
 
 def notice_if_few(number: int, what: str, few: int) -> None:
