@@ -67,7 +67,7 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
     task = fold_tasks(TOPICS, QRELS, 3, 5, share=0.25)[0]
     assert hard.params_of(task) == replace(hard.params, seed=5)
     assert replace(hard, rates={task.name: 1e-2}).params_of(task).learning_rate == 1e-2
-    assert joint.described(task)[-1] == sorted(task.known_of_validation)
+    assert joint.described(task)[-1] == sorted(task.known.to_numpy().tolist())
     mapping = StudyRequest("i", "t", "q", arms={"hard": None, "soft": {"labels": "evidence"}}, against="hard").chosen
     assert [(arm.name, arm.against) for arm in mapping] == [("hard", ("base",)), ("soft", ("base", "hard"))]
     with pytest.raises(InputError, match="mass='shar': expected one of own, evidence, share"):
@@ -83,7 +83,7 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
     tasks = [task for seed in (0, 1) for task in fold_tasks(TOPICS, QRELS, 3, seed, share=0.5)]
     best = {task.name: rate for task, rate in zip(tasks, (1e-4, 1e-2, 1e-3), strict=False)}
 
-    def run(studied: Any, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
+    def run(studied: Any, task: Task, arm: Arm) -> dict[str, Any]:
         rate = arm.params_of(task).learning_rate
         return {"arm": arm.name, "task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
 
@@ -330,4 +330,3 @@ def test_a_study_ends_with_a_sentence() -> None:
     )
     worse = _row("CODER", 0.3, base=(-0.1, 0.001))
     assert "CODER has nDCG@10 0.3000; worse than base" in conclusion([base, worse])
-    assert conclusion([base]) == "Nothing was trained; base has nDCG@10 0.4000."

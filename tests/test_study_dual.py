@@ -131,7 +131,7 @@ def test_a_whole_study(world: Path) -> None:
         "--loss",
         "distance:alpha=0.7",
         "--folds",
-        "2",
+        "1",
         "--against",
         "LE-None",
         "--arms",
@@ -143,7 +143,7 @@ def test_a_whole_study(world: Path) -> None:
     names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR", "LE-TFIDF", "evidence"]
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"] == ["base", *names]
     assert (made["model"], made["params"]["alpha"]) == ("dual", 0.7)
-    assert made["tasks"] == ["standard, fold 1 of 4", "standard, fold 2 of 4"]
+    assert made["tasks"] == ["standard, fold 1 of 4"]
     unlabelled = {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0}
     assert unlabelled == {"LE-None", "in-batch", "F-EBR"}
     assert made["costs"]["LE-Distill"]["labelling"] == made["costs"]["LE-None"]["training"]
@@ -152,12 +152,14 @@ def test_a_whole_study(world: Path) -> None:
     begins = {arm: curve["nDCG@10"][0] for arm, curve in made["curves"].items() if not arm.startswith("F-EBR")}
     assert len(set(begins.values())) == 1  # all begin alike, but for the towers that begin from nothing
     parts = parts_of(make_topics())
-    assert set(made["queries"]["LE-None"]["R@5"]) == {*parts["standard-1-test"], *parts["standard-2-test"]}
+    assert set(made["queries"]["LE-None"]["R@5"]) == set(parts["standard-1-test"])
     for path in (world / "work").glob("*.json"):
         path.unlink()  # what LE-None came to stays
-    again = study(world, "again.json", *flags, *arms, "--jobs", "2")
-    for name in ("rows", "curves"):
-        assert again[name] == made[name]
+    few = [NONE, IN_BATCH, DISTILLED.replace("|LE-TFIDF", ""), "LE-BS:labels=term-scorer"]
+    again = study(world, "again.json", *flags, *few, "--jobs", "2")
+    for arm in again["curves"]:
+        assert again["curves"][arm] == made["curves"][arm]
+        assert again["queries"][arm] == made["queries"][arm]
     assert again["costs"]["LE-None"] == made["costs"]["LE-None"]
     assert again["costs"]["LE-BS"]["labelling"] == made["costs"]["LE-BS"]["labelling"]
     assert list(made["distances"]) == ["base", *names]

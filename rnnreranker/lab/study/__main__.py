@@ -34,19 +34,14 @@ EPILOG = """examples (settings stand behind a colon; `python -m rnnreranker meth
       taught:labels=arm:name=hard,label_scale=cosine
 """
 ELSEWHERE = ("--output", "--work", "--jobs", "--backend", "--address")  # what results do not depend on
-GROUPS = {  # title of a group of flags → argument → what help calls its value
-    "training": dict(
-        **{"encoder": "NAME", "model": "FORM", "loss": "FORM"},
-        **{"learning_rates": "R", "seeds": "N"},
+GROUPS = {  # title of a group of flags → fields
+    "training": ("encoder", "model", "loss", "learning_rates", "seeds"),
+    "arms (NAME:KEY=VALUE: what an arm has otherwise than the model)": ("arms", "against", "context", "first_stages"),
+    "test (default: every query by an encoder that was trained on other folds)": (
+        *("test_topics", "test_qrels", "folds", "splits", "labelled_queries", "test_candidates", "relevant"),
+        *("protocol", "measures"),
     ),
-    "arms (NAME:KEY=VALUE: what an arm has otherwise than the model)": {
-        **{"arms": "ARM", "against": "ARM", "context": "", "first_stages": "M"}
-    },
-    "test (default: every query by an encoder that was trained on other folds)": {
-        **{"test_topics": "TOPICS", "test_qrels": "QRELS", "folds": "N", "splits": "NAME", "labelled_queries": ""},
-        **{"test_candidates": "N", "relevant": "", "protocol": "NAME", "measures": "NAMES"},
-    },
-    "work": {**{"compares": "", "title": "", "work": "DIR", "jobs": "N", "backend": "NAME", "address": "ADDRESS"}},
+    "work": ("compares", "title", "work", "jobs", "backend", "address", "device", "compute_dtype"),
 }
 
 
@@ -91,14 +86,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("study", "Train a model in every way, several times, and compare.", EPILOG, USAGE)
     command.add_request_flags(parser, StudyRequest, "index", "topics", "qrels")
     command.add_request_flags(parser, StudyFlags, "output")
-    for title, named in GROUPS.items():
+    for title, names in GROUPS.items():
         group = parser.add_argument_group(title)
-        command.add_request_flags(group, StudyRequest, *named, **named)
+        command.add_request_flags(group, StudyRequest, *names)
         if title == "training":
             others = [name for name in hints_of(TrainParams) if name not in EVERYDAY]
             usual = TrainParams(**USUAL["query"])
             command.add_dataclass_flags(group, TrainParams, others, usual, [*{*EVERYDAY} - {"max_steps"}])
-    command.add_request_flags(group, StudyRequest, "device", "compute_dtype")
     return parser
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,13 +32,11 @@ def study_rows(
 
     Args:
         records: of `run_trial`; all arms have the same tasks.
-        groups: test query → group; the rows cover all queries, then each group.
-        others: arm → the arms that it is compared with.
+        groups: test query → group. others: arm → the arms that it is compared with.
 
     Returns:
         Rows with arm, measure, group, queries, value (mean over queries of the mean over seeds) and `against`: other
-        arm → {difference, low, high (95% bootstrap interval over queries), p (paired t-test), p_holm}. Holm's
-        correction covers all comparisons of a measure and group.
+        arm → row of `differences`. Holm's correction covers all comparisons of a measure and group.
 
     Raises:
         InputError: the arms have different test queries.
@@ -66,43 +65,31 @@ def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
     """A sentence: the best trained arm by the first measure over all queries, and its comparisons."""
     measure = rows[0]["measure"]
     mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all")]
-    values = {row["arm"]: row["value"] for row in mine}
-    trained = [row for row in mine if row["arm"] != BASE]
-    if not trained:
-        return f"Nothing was trained; {BASE} has {measure} {values[BASE]:.4f}."
-    best = max(trained, key=lambda row: row["value"])
-    said = [_beside(other, difference) for other, difference in (best["against"] or {}).items()]
-    if len(trained) > 1:
-        first = f"Best of {len(trained)} trained arms on queries not trained on: {best['arm']}, {measure}"
-    else:
-        first = f"On queries not trained on {best['arm']} has {measure}"
-    if not said and BASE in values:
-        said = [f"{BASE} has {values[BASE]:.4f}"]
-    return "; ".join([f"{first} {best['value']:.4f}", *said]) + "."
+    best = max((row for row in mine if row["arm"] != BASE), key=lambda row: row["value"])
+    several = len(mine) - (BASE in [row["arm"] for row in mine])
+    first = f"On queries not trained on {best['arm']} has {measure}"
+    if several > 1:
+        first = f"Best of {several} trained arms on queries not trained on: {best['arm']}, {measure}"
+    return "; ".join([f"{first} {best['value']:.4f}", *starmap(_beside, best["against"].items())]) + "."
 
 
 def observations(records: Records) -> dict[str, Any]:
-    """Further results by arm, as far as known: `words`, `costs`, `distances`, `by_degrees`, `masses`, `positives`.
+    """Further known results by arm: words, costs, distances, by_degrees, masses, positives (000, Figure 11)."""
+    import pandas
 
-    `positives` is paper 000, Figure 11: first rank of a bucket, positives in it, their mean probability.
-    """
-    own_of: dict[str, Any] = {"words": {}}
-    for record in records:
-        for name in ("words", "costs", "distances", "by_degrees", "mass", "positives"):
-            if name in record:
-                own_of.setdefault(name, {}).setdefault(record["arm"] or BASE, []).append(record)
-    made = {name: {arm: _mean([one[name] for one in own]) for arm, own in by_arm.items()}
-            for name, by_arm in own_of.items() if name not in ("mass", "positives")}  # fmt: skip
-    for arm, own in own_of.get("mass", {}).items():
-        of_tasks = made.setdefault("masses", {}).setdefault(arm, {})
-        for record in own:
-            of_tasks.setdefault(record["task"], []).append(record["mass"]["share"])
-    for arm, own in own_of.get("positives", {}).items():
-        made.setdefault("positives", {})[arm] = {
-            when: _buckets([pair for record in own for pair in record["positives"][when]])
-            for when in ("before", "after")
-        }
-    return made
+    made: dict[str, Any] = {
+        name: {arm: _mean([one[name] for one in own]) for arm, own in _having(name, records).items()}
+        for name in ("words", "costs", "distances", "by_degrees")
+    }
+    made["masses"] = {
+        arm: pandas.DataFrame(own).groupby("task", sort=False)["mass"].agg(list).to_dict()
+        for arm, own in _having("mass", records).items()
+    }
+    made["positives"] = {
+        arm: {when: _buckets([pair for one in own for pair in one["positives"][when]]) for when in ("before", "after")}
+        for arm, own in _having("positives", records).items()
+    }
+    return {name: own for name, own in made.items() if own or name == "words"}
 
 
 def curves(records: Records) -> dict[str, dict[str, list[float]]]:
@@ -113,41 +100,39 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
     import pandas
 
     by_arm: dict[str, dict[str, list[float]]] = {}
-    for arm, own in _by_arm(records).items():
-        histories = [
-            pandas.DataFrame(record["history"]).drop(columns="inverse_temperature", errors="ignore") for record in own
-        ]
-        length = min(map(len, histories))
-        means = pandas.concat(histories).groupby(level=0).mean()[:length]
-        by_arm[arm] = {str(name): values.tolist() for name, values in means.items()}
+    for arm, own in _having("history", records).items():
+        histories = [pandas.DataFrame(one["history"]) for one in own]
+        means = pandas.concat(histories).drop(columns="inverse_temperature", errors="ignore").groupby(level=0).mean()
+        means = means[: min(map(len, histories))]
+        by_arm[arm] = means.to_dict("list")  # type: ignore[assignment]
     return by_arm
 
 
 def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
     """Arm → trainings, `unchanged` (trainings whose best step is 0), means of best_step, steps and seconds."""
-    by_arm = {}
-    for arm, own in _by_arm(records).items():
-        by_arm[arm] = {"trainings": len(own), "unchanged": sum(record["best_step"] == 0 for record in own)}
-        by_arm[arm] |= {name: float(np.mean([one[name] for one in own])) for name in ("best_step", "steps", "seconds")}
+    import pandas
+
+    by_arm: dict[str, dict[str, float]] = {}
+    for arm, own in _having("best_step", records).items():
+        table = pandas.DataFrame(own)[["best_step", "steps", "seconds"]]
+        unchanged = int((table["best_step"] == 0).sum())
+        by_arm[arm] = {"trainings": len(own), "unchanged": unchanged, **table.mean().to_dict()}
     return by_arm
 
 
 def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
     """Arm → measure → test query → mean over the seeds, rounded to four digits."""
-    by_arm: dict[str, dict[str, dict[str, float]]] = {}
-    columns: Any = _per_query(records).items()
-    for (arm, measure), column in columns:
-        by_arm.setdefault(arm, {})[measure] = {qid: round(value, 4) for qid, value in column.dropna().items()}
-    return by_arm
+    table: Any = _per_query(records)
+    return {
+        arm: {measure: column.dropna().round(4).to_dict() for measure, column in table[arm].items()}
+        for arm in table.columns.unique(0)
+    }
 
 
 def with_chosen(
     records: Records, families: Mapping[str, str], measure: str
 ) -> tuple[list[Mapping[str, Any]], dict[str, dict[str, Any]]]:
-    """Add the arm that each family's validation queries choose, task by task.
-
-    Only a task's own trainings decide (mean over seeds), so no test query influences the choice. Of equal arms the
-    first wins.
+    """Add the arm that each family's validation queries choose, task by task; of equal arms the first.
 
     Args:
         records: of `run_trial`, with `checked`: measure → mean over the validation queries.
@@ -174,29 +159,30 @@ def _mean(own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _buckets(pairs: Sequence[Sequence[float]]) -> list[list[float]]:
+    import pandas
+
     ranks, shares = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    bucket = np.searchsorted(RANKS, ranks, side="right") - 1
-    return [
-        [float(start), int((bucket == number).sum()), float(shares[bucket == number].mean())]
-        for number, start in enumerate(RANKS)
-        if (bucket == number).any()
-    ]
+    buckets = pandas.Series(shares).groupby(np.searchsorted(RANKS, ranks, side="right") - 1)
+    return [[float(RANKS[number]), len(own), float(own.mean())] for number, own in buckets]  # type: ignore[call-overload]
 
 
-def _by_arm(records: Records) -> dict[str, list[Mapping[str, Any]]]:
-    arms = dict.fromkeys(record["arm"] for record in records if record["arm"])
-    return {arm: [record for record in records if record["arm"] == arm] for arm in arms}
+def _having(name: str, records: Records) -> dict[str, list[Mapping[str, Any]]]:
+    """Arm → its records that have an entry."""
+    by_arm: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        if name in record:
+            by_arm.setdefault(record["arm"] or BASE, []).append(record)
+    return by_arm
 
 
 def _per_query(records: Records) -> pandas.DataFrame:
     """Means over the seeds: one row a query, columns (arm, measure)."""
     import pandas
 
-    tables = [pandas.DataFrame(record["values"]) for record in records]
-    columns = {}
-    for arm in dict.fromkeys(record["arm"] for record in records):
-        own = pandas.concat([table for table, record in zip(tables, records, strict=True) if record["arm"] == arm])
-        columns[arm or BASE] = own.groupby(level=0, sort=False).mean()
+    columns = {
+        arm: pandas.concat([pandas.DataFrame(one["values"]) for one in own]).groupby(level=0, sort=False).mean()
+        for arm, own in _having("values", records).items()
+    }
     return pandas.concat(columns, axis=1)
 
 
@@ -228,11 +214,10 @@ def means_of(values: Values) -> dict[str, float]:
 
 
 RANGES = 10  # of equal width, of distances from 0 to 1
-ROWS = 1024  # queries at a time
 
 
 def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[np.ndarray]) -> dict[str, Any]:
-    """Shares of pairs by their distance f = (1 - cosine) / 2 (paper 004, eq. 6), and how close vectors are to one line.
+    """Shares of pairs by distance f = (1 - cosine) / 2 (paper 004, eq. 6), and how close vectors are to one line.
 
     Args:
         queries: (Q, D) unit vectors; documents: (N, D) unit vectors.
@@ -240,22 +225,14 @@ def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[
 
     Returns:
         relevant, others: 10 shares each, of distances in [0, .1], (.1, .2], … (paper 004, 4.3); 0 without pairs.
-        line: the largest eigenvalue of the second moments of queries and documents over the sum of all; 1 for
-        vectors on one line, 1/D for vectors in all directions alike.
+        line: the largest eigenvalue of the second moments over the sum of all, from 1/D to 1 (one line).
     """
     counts, edges = np.zeros((2, RANGES), dtype=np.int64), np.linspace(0, 1, RANGES + 1, dtype=np.float32)
-    for start, cosines in _blocks(queries, documents):
-        bins = np.clip(np.searchsorted(edges, (1 - cosines) / 2, side="left") - 1, 0, RANGES - 1)
-        counts[1] += np.bincount(bins.ravel(), minlength=RANGES)
-        for row, its in enumerate(relevant[start : start + len(cosines)]):
-            own = np.bincount(bins[row, its], minlength=RANGES)
-            counts += [own, -own]
+    for query, own in zip(queries, relevant, strict=True):
+        bins = np.clip(np.searchsorted(edges, (1 - documents @ query) / 2, side="left") - 1, 0, RANGES - 1)
+        near = np.bincount(bins[own], minlength=RANGES)
+        counts += [near, np.bincount(bins, minlength=RANGES) - near]
     moments = sum(vectors.astype(np.float64).T @ vectors / len(vectors) for vectors in (queries, documents))
     values = np.linalg.eigvalsh(moments)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return {"relevant": shares[0].tolist(), "others": shares[1].tolist(), "line": float(values[-1] / values.sum())}
-
-
-def _blocks(queries: np.ndarray, documents: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    for start in range(0, len(queries), ROWS):
-        yield start, queries[start : start + ROWS] @ documents.T

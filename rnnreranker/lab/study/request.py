@@ -62,12 +62,10 @@ class Arm:
     """One way to train.
 
     Attributes:
-        name: shown in tables and figures.
         params: of the training; the task sets the seed, `rates` the learning rate. loss: settings of its loss.
         method: of its labels, in written form.
         teacher: the arm whose scores are its labels; finder: the arm whose hits are its negatives; "" = none.
-        own: its other settings.
-        against: names of the arms that it is compared with.
+        own: its other settings. against: names of the arms that it is compared with.
         rates: task name → learning rate; empty = that of `params`.
     """
 
@@ -114,7 +112,7 @@ class Arm:
     def described(self, task: Any) -> list[Any]:
         """Everything that its training on a task depends on, except the arms that it refers to."""
         own = [self.teacher, self.own.start, self.own.negatives, self.own.filter, self.own.prf]
-        learnt = sorted(task.known_of_validation) if self.mass else []
+        learnt = sorted(task.known.to_numpy().tolist()) if self.mass else []
         params = self.params_of(task).to_dict() | {"loss": self.params.ranking.name}
         return [params, self.loss.to_dict(), str(self.method), own, learnt]
 
@@ -130,13 +128,12 @@ class StudyRequest(ComputesOnDevices, Request):
     """The arguments of `run_study`, and flags of the command.
 
     Attributes:
-        index: each process opens an opened index again by its name.
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
         topics, test_topics: names, files, or qid → text.
         qrels, test_qrels: names, files, {qid: {docid: grade}} or data frames.
         arms: written forms, or name → settings.
         work: None = records of trials are not kept.
         backend, address: as in `do_parts`; workers of a cluster need `work` and the index under the same paths.
-        device: "cpu", "cuda" or "auto"; None = cpu.
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
@@ -315,18 +312,15 @@ def check(request: StudyRequest) -> None:
     Raises:
         InputError: arguments that exclude each other, unknown methods or settings.
     """
-    known_of = {"protocol": (None, *PROTOCOLS), "splits": (None, *SETTINGS), "backend": WORKERS}
-    for name, known in known_of.items():
-        if (value := getattr(request, name)) not in known:
-            raise InputError(f"{argument(name, value)}: {nearest(str(value), [one for one in known if one])}")
     if (request.test_topics is None) != (request.test_qrels is None):
         raise InputError(f"{argument('test_topics')} and {argument('test_qrels')} go together; only one was given")
     for name in ("test_topics", "labelled_queries"):
         if request.splits and getattr(request, name) is not None:
             shown = argument("splits")
             raise InputError(f"{argument(name)}: goes without {shown}, which says what is tested and trained on")
-    if unread := [name for name in (("test_candidates",) if request.fixed else ("context",)) if _given(request, name)]:
-        raise InputError(f"{argument(unread[0])}: means nothing to a study of the model {request.written.name}")
+    unread = "test_candidates" if request.fixed else "context"
+    if getattr(request, unread) != getattr(StudyRequest, unread):
+        raise InputError(f"{argument(unread)}: means nothing to a study of the model {request.written.name}")
     check_backend(request.backend, request.address)
     _ = request.devices, request.trained_on, request.training, request.stages  # each says what is wrong with it
     made = [arm.name for arm in request.chosen]
@@ -339,7 +333,3 @@ def check(request: StudyRequest) -> None:
     if request.encoder is None and not request.fixed:
         said = f"{argument('encoder')} is missing: the model that the trainings begin with"
         raise InputError(f"{argument('model', request.written.name)}: {said}")
-
-
-def _given(request: StudyRequest, name: str) -> bool:
-    return bool(getattr(request, name) != getattr(StudyRequest, name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -63,9 +62,8 @@ def run_study(
     """Train a model in several ways with seeds, test on queries not trained on, and compare; as the command does.
 
     Args:
-        index: a folder, `pydoc`, a prebuilt index of Pyserini, or an opened index.
-        topics, qrels: for training, and for the test without `test_topics`: names, files or objects.
-        others: as in `StudyRequest`: model, arms, against, loss, encoder, seeds, work, jobs, …
+        index, topics, qrels, others: as in `StudyRequest`; topics and qrels are for training, and without
+            `test_topics` for the test.
 
     Raises:
         InputError: invalid arguments, or files that do not belong together.
@@ -76,41 +74,18 @@ def run_study(
 
 def study(request: StudyRequest) -> StudyOutcome:
     """`run_study` for a request; raises the same errors."""
-    check(request)
-    with ExitStack() as kept:
-        if request.work is None:
-            folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="rnnreranker-study-"))
-            request = dataclasses.replace(request, work=folder)
-        return _studied(request)
-
-
-def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
-    """What all trials of a checked request share, and its tasks for every seed.
-
-    Raises:
-        InputError: unreadable files, files that do not belong together, an index without a needed part.
-    """
-    from rnnreranker.data.qrels import qrels_of
-    from rnnreranker.data.topics import topics_of
-
-    topics, qrels = topics_of(request.topics), qrels_of(request.qrels)
-    share = getattr(request.training.params, "validation_share", 0.1)
-    tasks, tested = tasks_of(request, topics, qrels, share)
-    return Studied(request, tasks, tested), tasks
-
-
-def _studied(request: StudyRequest) -> StudyOutcome:
     from rnnreranker.evaluate.measures import name_of, parse_measures
 
+    check(request)
+    if request.work is None:
+        with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
+            return study(dataclasses.replace(request, work=folder))
     studied, tasks = load_study(request)
     rates: dict[str, Any] = {}
     if request.learning_rates:
-        arms, rates = with_rates(studied, tasks, request.learning_rates)
-        studied.arms = {arm.name: arm for arm in arms}
-    arms, same = without_repeats(list(studied.arms.values()), tasks)
-    for name, other in same.items():
-        say(f"{name}: left out, as it comes to the same as {other}")
-    studied.arms = {arm.name: arm for arm in arms}
+        chosen, rates = with_rates(studied, tasks, request.learning_rates)
+        studied.arms = {arm.name: arm for arm in chosen}
+    arms = list(studied.arms.values())
     for name, own in rates.items():
         say(f"{name}: learning rate " + ", ".join(f"{one['rate']:g} ({task})" for task, one in own.items()))
     records: Any = run_arms(studied, tasks, [None, *arms])
@@ -143,6 +118,21 @@ def _studied(request: StudyRequest) -> StudyOutcome:
     return StudyOutcome(outcome, {"index": studied.index})
 
 
+def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
+    """What all trials of a checked request share, and its tasks for every seed.
+
+    Raises:
+        InputError: unreadable files, files that do not belong together, an index without a needed part.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+
+    topics, qrels = topics_of(request.topics), qrels_of(request.qrels)
+    share = getattr(request.training.params, "validation_share", 0.1)
+    tasks, tested = tasks_of(request, topics, qrels, share)
+    return Studied(request, tasks, tested), tasks
+
+
 def _about(request: StudyRequest, arms: Sequence[Arm]) -> dict[str, Any]:
     """The outcome's account of the model; for a query encoder the settings by labels, of arms with own rates."""
     if request.fixed:
@@ -162,9 +152,9 @@ def run_arms(studied: Studied, tasks: Sequence[Task], arms: Sequence[Arm | None]
 
     A worker writes a whole record at once: a killed worker loses only its current trial.
     """
-    request, folder = studied.request, studied.work
-    folder.mkdir(parents=True, exist_ok=True)
-    work = [(studied, task, arm, folder) for arm in arms for task in tasks]
+    request = studied.request
+    studied.work.mkdir(parents=True, exist_ok=True)
+    work = [(studied, task, arm) for arm in arms for task in tasks]
     shown = partial(progress, unit="trials", total=len(work), what="train")
     if request.jobs == 1 and request.backend not in CLUSTERS:
         return [run_trial(*one) for one in shown(work)]
@@ -178,9 +168,7 @@ def run_arms(studied: Studied, tasks: Sequence[Task], arms: Sequence[Arm | None]
 def with_rates(
     studied: Studied, tasks: Sequence[Task], rates: Sequence[float]
 ) -> tuple[list[Arm], dict[str, dict[str, dict[str, Any]]]]:
-    """Choose each arm's learning rate on validation queries, fold by fold.
-
-    Only a fold's own trainings decide, so no test query influences the choice. Of equal rates the lowest wins.
+    """Choose each arm's learning rate on the validation queries of each fold; of equal rates the lowest.
 
     Returns:
         The arms; and arm → task name → `rate` and `validation` (learning rate → mean nDCG@10 of the validation
@@ -205,20 +193,3 @@ def with_rates(
             chosen.setdefault(arm.name, {})[name] = {"rate": best, "validation": validation}
     by_arm = {name: {task: one["rate"] for task, one in own.items()} for name, own in chosen.items()}
     return [dataclasses.replace(arm, rates=by_arm[arm.own.rates or arm.name]) for arm in arms], chosen
-
-
-def without_repeats(arms: Sequence[Arm], tasks: Sequence[Task]) -> tuple[list[Arm], dict[str, str]]:
-    """The arms without those that equal an earlier one on every task; and name → that earlier arm."""
-    kept: dict[str, Arm] = {}
-    same: dict[str, str] = {}
-    for arm in arms:
-        of_tasks = repr([arm.described(task) for task in tasks])
-        if of_tasks in kept:
-            same[arm.name] = kept[of_tasks].name
-        else:
-            kept[of_tasks] = arm
-    renamed = []
-    for arm in kept.values():
-        against = dict.fromkeys(same.get(one, one) for one in arm.against if same.get(one, one) != arm.name)
-        renamed.append(dataclasses.replace(arm, against=tuple(against)))
-    return renamed, same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
@@ -25,13 +25,11 @@ class Task:
     Attributes:
         name: "fold 2 of 5", "transfer", ….
         seed: draws the positives and the validation queries.
-        topics: query id → text, for all queries below.
-        positives: one judgement of grade 1 (or all) for each training and validation query.
-        validation: ids of the queries that choose the best step.
-        test: ids of the test queries.
+        topics: query id → text of all queries.
+        positives: one positive (or all) with grade 1, for each training and validation query.
+        validation: ids of the queries that choose the best step. test: ids of the test queries.
         groups: test query → group with rows of its own; may be empty.
-        known_of_validation: (query id, docid, grade) of all positives of the validation queries; only the learning of
-            the mass reads them.
+        known: all positives of the validation queries; only the learning of the mass reads them.
     """
 
     name: str
@@ -41,7 +39,7 @@ class Task:
     validation: frozenset[str]
     test: tuple[str, ...]
     groups: Mapping[str, str] = field(default_factory=dict)
-    known_of_validation: tuple[tuple[str, str, int], ...] = ()
+    known: pandas.DataFrame | None = None
 
     def part(self, validation: bool) -> pandas.DataFrame:
         """The positives of the validation queries, or of the others."""
@@ -90,12 +88,10 @@ def fold_tasks(
 ) -> list[Task]:
     """Tasks of a cross-validation: train on one random positive of each query of the other folds.
 
-    Folds are the same for every seed; the seed draws positives, labelled and validation queries. Topics without a
-    positive are left out.
+    Folds are the same for every seed. Topics without a positive are left out.
 
     Args:
         share: of the training queries that validate.
-        relevant: the lowest positive grade.
         labelled: number of training and validation queries; None = all.
 
     Raises:
@@ -105,16 +101,12 @@ def fold_tasks(
     if not 2 <= folds <= len(usable):
         raise InputError(f"{argument('folds', folds)}: expected at least 2, and at most one per query ({len(usable)})")
     ordered = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid))
-    tasks = []
+    texts, tasks = {qid: topics[qid] for qid in usable}, []
     for fold in range(folds):
         tested = set(ordered[fold::folds])
         training = _labelled([qid for qid in usable if qid not in tested], labelled, seed)
-        held_out, test = _held_out(training, share, seed), tuple(qid for qid in usable if qid in tested)
-        chosen = one_positive(qrels, training, seed, relevant)
-        known = _known(qrels, held_out, relevant)
-        texts = {qid: topics[qid] for qid in usable}
-        named = f"fold {fold + 1} of {folds}"
-        tasks.append(Task(named, seed, texts, chosen, held_out, test, known_of_validation=known))
+        test = tuple(qid for qid in usable if qid in tested)
+        tasks.append(_one_each(f"fold {fold + 1} of {folds}", seed, texts, qrels, training, test, share, relevant))
     return tasks
 
 
@@ -142,11 +134,9 @@ def transfer_task(
     training = _labelled(usable, labelled, seed)
     seen = {docid for qid, docids in _positives(qrels, relevant).items() if qid in topics for docid in docids}
     of_test = _positives(test_qrels, relevant)
-    held_out = _held_out(training, share, seed)
     texts = {**{qid: topics[qid] for qid in training}, **{qid: test_topics[qid] for qid in tested}}
-    groups = {qid: SEEN if seen.intersection(of_test[qid]) else UNSEEN for qid in tested}
-    chosen, known = one_positive(qrels, training, seed, relevant), _known(qrels, held_out, relevant)
-    return Task("transfer", seed, texts, chosen, held_out, tuple(tested), groups, known)
+    task = _one_each("transfer", seed, texts, qrels, training, tuple(tested), share, relevant)
+    return replace(task, groups={qid: SEEN if seen.intersection(of_test[qid]) else UNSEEN for qid in tested})
 
 
 def split_tasks(
@@ -169,17 +159,29 @@ def split_tasks(
         train, checked, tested = (parts[f"{setting}-{fold}-{part}"] for part in PARTS)
         rows = _frame((qid, docid) for qid in (*train, *checked) for docid in sorted(positive[qid]))
         held_out, named = frozenset(checked), f"{setting}, fold {fold} of {FOLDS}"
-        known = _known(qrels, held_out, relevant)
-        tasks.append(Task(named, seed, texts, rows, held_out, tuple(tested), known_of_validation=known))
+        tasks.append(Task(named, seed, texts, rows, held_out, tuple(tested), known=_known(qrels, held_out, relevant)))
     return tasks
 
 
-def one_positive(qrels: pandas.DataFrame, qids: list[str], seed: int, relevant: int = 1) -> pandas.DataFrame:
-    """One positive of each query with grade 1; the draw depends on the seed, not on the order of the judgements."""
-    positives = _positives(qrels, relevant)
-    return _frame(
-        (qid, min(positives[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid))) for qid in qids
+def _one_each(
+    name: str,
+    seed: int,
+    texts: Mapping[str, str],
+    qrels: pandas.DataFrame,
+    training: list[str],
+    test: tuple[str, ...],
+    share: float,
+    relevant: int,
+) -> Task:
+    """A task with one positive of each training query; the draw does not depend on the order of the judgements."""
+    from rnnreranker.train.request import split
+
+    positive, held_out = _positives(qrels, relevant), frozenset(split(training, share, seed))
+    drawn = _frame(
+        (qid, min(positive[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid)))
+        for qid in training
     )
+    return Task(name, seed, texts, drawn, held_out, test, known=_known(qrels, held_out, relevant))
 
 
 def _frame(pairs: Any) -> pandas.DataFrame:
@@ -206,18 +208,12 @@ def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:
     return [qid for qid in qids if qid in drawn]
 
 
-def _known(qrels: pandas.DataFrame, qids: frozenset[str], relevant: int) -> tuple[tuple[str, str, int], ...]:
-    chosen = qrels[qrels["query_id"].isin(qids) & (qrels["relevance"] >= relevant)]
-    return tuple(chosen[["query_id", "doc_id", "relevance"]].itertuples(index=False, name=None))
+def _known(qrels: pandas.DataFrame, qids: frozenset[str], relevant: int) -> pandas.DataFrame:
+    known: pandas.DataFrame = qrels[qrels["query_id"].isin(qids) & (qrels["relevance"] >= relevant)]
+    return known[["query_id", "doc_id", "relevance"]]
 
 
 def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, Collection[str]]:
     chosen = qrels[qrels["relevance"] >= relevant]
     positives: Any = chosen.groupby("query_id")["doc_id"].agg(set).to_dict()
     return positives
-
-
-def _held_out(qids: list[str], share: float, seed: int) -> frozenset[str]:
-    from rnnreranker.train.request import split
-
-    return frozenset(split(qids, share, seed))

@@ -54,7 +54,6 @@ class Studied:
         run: candidates for a query encoder; None = the index is searched.
 
     Attributes:
-        arms: by name.
         runs: first stage → candidates of all topics; over: the first stage that validates and is reranked.
         hits: depth of the test runs.
         documents: docid → text; empty if the model searches the vectors of the index.
@@ -72,16 +71,16 @@ class Studied:
 
         self.request, self.arms = request, {arm.name: arm for arm in request.chosen}
         self.name, self.fixed, self.kind = request.written.name, request.fixed, str(request.kind.trains)
-        self.qrels, self.measures, self.protocol = qrels, request.measures, protocol_of(qrels, request.protocol)
+        self.qrels, self.protocol = qrels, protocol_of(qrels, request.protocol)
         self.params: Any = request.training.params
         self.encoder: Any = request.encoder
         if self.kind == "late-encoder":
             from rnnreranker.encode.late import late_start
 
             self.encoder = str(late_start(str(self.encoder), getattr(self.params, "dimension", None)).path)
-        index = opened(request.index_name)
+        index = self.opened
         for need in sorted(set().union(*(_parts_read(arm, self.kind) for arm in self.arms.values()))):
-            _ = index.given(need)  # opened once here, so that what is wrong with it is said before any work
+            _ = index.given(need)  # opened here, so that errors come before any work
         if not self.fixed and index.texts is None:
             raise InputError(f"{index.name}: no texts in this index; make it with python -m rnnreranker.index")
         texts = () if self.fixed or index.texts is None else documents_of(index.texts)
@@ -91,23 +90,33 @@ class Studied:
         self.runs = self._retrieved(tasks[0].topics) if run is None else {"": run}
         self.over = next(iter(self.runs)) if self.fixed else list(self.runs)[-1]
 
+    @property
+    def opened(self) -> Index:
+        """The index."""
+        return opened(self.request.index_name)
+
+    @property
+    def encoder_of_queries(self) -> str | None:
+        """The query encoder of labels and searches, None = that of the index."""
+        return self.request.encoder if self.fixed else None
+
     def _retrieved(self, topics: Mapping[str, str]) -> dict[str, Run]:
         """The runs of the first stages that some arm reads, for a query encoder after its own run."""
-        params, index = [self.params, *(arm.params for arm in self.arms.values())], opened(self.request.index_name)
+        params, stages = [self.params, *(arm.params for arm in self.arms.values())], self.request.stages
         names = ("candidates",) if self.fixed else ("depth", "validation_candidates")
         depth = max(self.request.context, self.hits, *(getattr(one, name, 0) for one in params for name in names))
-        given = {**self.computing, "threads": self.request.jobs, "rerank": None}
+
+        def search(stage: str, hits: int, encoder: str | None) -> Run:
+            how = {**self.computing, "threads": self.request.jobs}
+            return self.opened.search(topics, stage, None, hits=hits, encoder=encoder, **how)
+
         if not self.fixed:
-            return {name: index.search(topics, name, hits=depth, **given) for name in self.request.stages}
+            return {name: search(name, depth, None) for name in stages}
         taught = any(arm.method.name == "run" for arm in self.arms.values())
-        wanted = {arm.own.negatives for arm in self.arms.values()}
-        read = [name for name in self.request.stages if taught or name in wanted]
-        asked: dict[str, dict[str, Any]] = {name: {"hits": FUSED} for name in read}
-        own: dict[str, Any] = {"encoder": self.request.encoder}
-        for name, of in asked.items():
-            of |= own if "query vectors" in self.request.stages[name].needs else {}
-        runs = {"": index.search(topics, "dense", hits=depth, **own, **given)}
-        return runs | {name: index.search(topics, name, **of, **given) for name, of in asked.items()}
+        read = [name for name in stages if taught or name in {arm.own.negatives for arm in self.arms.values()}]
+        own = {name: self.request.encoder if "query vectors" in stages[name].needs else None for name in read}
+        first = search("dense", depth, self.request.encoder)
+        return {"": first} | {name: search(name, FUSED, encoder) for name, encoder in own.items()}
 
     @property
     def computing(self) -> dict[str, Any]:
@@ -129,8 +138,9 @@ class Studied:
         lengths = [getattr(self.params, name, None) for name in LENGTHS]
         return fingerprint(
             *(VERSION, self.name, packages, content_of(begin) if begin.is_dir() else self.encoder, self.index),
-            *(self.hits, self.request.test_candidates, self.measures, self.protocol, lengths, str(self.computing)),
-            *(list(opened(self.request.index_name).settings.get("parts", {}).items()),),
+            *(self.hits, self.request.test_candidates, self.request.measures, self.protocol, lengths),
+            str(self.computing),
+            list(self.opened.settings.get("parts", {}).items()),
             {name: run.to_dict() for name, run in self.runs.items()},
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
         )
@@ -149,20 +159,15 @@ class Studied:
         """The record of a trial: `values`, and for a training best_step, steps, validation, history, costs, …."""
         if arm is None:
             at = self.work / "untrained" / fingerprint(self.described(task, None))
-            own = None if self.kind == "cross-encoder" else str(self.encoder)
-            return self.tested(None if self.fixed else own, at, task, families=any(self._families()))
-        if arm.own.prf:
-            folder = self.kept(task, self.arms[arm.own.start])
-            kept = read_json(folder / TRAINED, "record of a kept arm", REPAIR)
-            return {**kept, **self.tested(str(folder / MODEL), folder, task, prf=arm.own.prf)}
-        if any(arm.name in other.refers for other in self.arms.values()):
-            record: dict[str, Any] = read_json(self.kept(task, arm) / TRAINED, "record of a kept arm", REPAIR)
-            return record
+            model = None if self.fixed or self.kind == "cross-encoder" else str(self.encoder)
+            return self.tested(model, at, task, checks=any(one.own.family for one in self.arms.values()))
+        if arm.own.prf or any(arm.name in other.refers for other in self.arms.values()):
+            folder = self.kept(task, self.arms[arm.own.start] if arm.own.prf else arm)
+            record: dict[str, Any] = read_json(folder / TRAINED, "record of a kept arm", REPAIR)
+            prf = arm.own.prf
+            return record | (self.tested(str(folder / MODEL), folder, task, prf) if prf else {})
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder_name:
             return self.made(task, arm, Path(folder_name))
-
-    def _families(self) -> list[str]:
-        return [arm.own.family for arm in self.arms.values()]
 
     def kept(self, task: Task, arm: Arm) -> Path:
         """The folder of an arm's model and record on a task, which other arms read; trained if missing."""
@@ -176,7 +181,7 @@ class Studied:
     def made(self, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
         """Label, train and test an arm; model and index are written into the folder."""
         trained, more = self.fitted(task, arm, folder)
-        record = self.tested(str(folder / MODEL), folder, task, families=bool(arm.own.family)) | more
+        record = self.tested(str(folder / MODEL), folder, task, checks=bool(arm.own.family)) | more
         record |= {"best_step": trained.best_step, "steps": trained.steps, "validation": trained.measures}
         return record | {"history": list(trained.history)}
 
@@ -195,7 +200,7 @@ class Studied:
         labels, index, more = self.labelled(task, arm, run, folder)
         seconds, of_batches = time.perf_counter() - begun, getattr(arm.params, "batch_teacher", False)
         asked: dict[str, Any] = {"labels": labels, "topics": task.topics, "encoder": self.start(task, arm)}
-        asked |= {"index": index if of_batches else opened(self.request.index_name), "other_index": self.fixed}
+        asked |= {"index": index if of_batches else self.opened, "other_index": self.fixed}
         asked |= {"validation_run": self.runs[self.over], "validation_qrels": task.part(validation=True)}
         checked = {qid: task.topics[qid] for qid in self.runs[self.over] if qid in task.validation}
         asked |= {"validation_topics": checked, "device": self.request.trained_on, "on_validation": on_validation}
@@ -262,8 +267,8 @@ class Studied:
         from rnnreranker.labels.negatives.filters import discarded
         from rnnreranker.labels.negatives.make import mine_negatives
 
-        index, judged = opened(self.request.index_name), task.part(validation=False)
-        mined = mine_negatives(run, judged, index, by, topics=task.topics, encoder=self._of_queries)
+        judged = task.part(validation=False)
+        mined = mine_negatives(run, judged, self.opened, by, topics=task.topics, encoder=self.encoder_of_queries)
         away = {
             pool.qid: {pool.candidates[row] for row in np.flatnonzero(discarded(pool, by, mined.threshold).any(0))}
             for pool in mined.pools
@@ -272,15 +277,15 @@ class Studied:
                 for qid, own in run.to_dict().items()}  # fmt: skip
         return Run.from_dict({qid: own for qid, own in kept.items() if own})
 
-    @property
-    def _of_queries(self) -> Any:
-        """The query encoder of the labels, None = that of the index."""
-        return self.request.encoder if self.fixed else None
-
     def labelled(self, task: Task, arm: Arm, run: Run, folder: Path) -> tuple[SoftLabels, Index, dict[str, Any]]:
         """The labels of the training queries, their index, and further entries of the record."""
-        method, index = arm.method, opened(self.request.index_name)
+        import pandas
+
+        from rnnreranker.labels.mass import SEVERAL
+
+        method, index, judged = arm.method, self.opened, task.part(validation=False)
         more: dict[str, Any] = {}
+        learnt: dict[str, Any] = {}
         if arm.teacher:
             kept = self.kept(task, self.arms[arm.teacher])
             index = self.indexed(str(kept / MODEL), kept, task)
@@ -293,46 +298,34 @@ class Studied:
             scorer = self._scorer(task, arm, run)
             method = dataclasses.replace(method, params={**method.params, "scorer": str(scorer / MODEL)})
             more["labelling"] = read_json(scorer / TRAINED, "seconds of a term scorer", REPAIR)
-        labels = self._made_labels(run, task.part(validation=False), index, method, task, self._mass(task, arm))
+        if arm.mass is not None:  # never from test queries, see `learn_mass`
+            known = pandas.DataFrame(task.known)
+            several = float((known.groupby("query_id").size() > 1).mean())
+            learnt["validation_qrels"] = known if arm.mass == "confident" or several >= SEVERAL else task.positives
+        labels = self._made_labels(run, judged, index, method, task, **learnt)
         if method.name == "term-weight":
             more["by_degrees"] = self._by_labels(index, method, task)
         if arm.mass is not None:
-            given = labels.metadata["labels"]
-            more["mass"] = labels.metadata["learnt"] | {name: given[name] for name in ("share", "threshold")}
+            more["mass"] = labels.metadata["labels"]["share"]
         return labels, index, more
 
-    def _made_labels(
-        self, run: Run, judged: Any, index: Index, method: Written, task: Task, more: Mapping[str, Any]
-    ) -> SoftLabels:
+    def _made_labels(self, run: Run, judged: Any, index: Index, method: Written, task: Task, **more: Any) -> SoftLabels:
         from rnnreranker.labels.make import make_labels
 
-        given = {"topics": task.topics, "encoder": self._of_queries, "jobs": 1, **self.computing}
+        given = {"topics": task.topics, "encoder": self.encoder_of_queries, "jobs": 1, **self.computing}
         return make_labels(run, judged, index, method, **given, **more)
-
-    def _mass(self, task: Task, arm: Arm) -> dict[str, Any]:
-        """The judgements that the mass is learnt from (see `learn_mass`), never of test queries."""
-        import pandas
-
-        from rnnreranker.labels.mass import SEVERAL
-
-        if arm.mass is None:
-            return {}
-        known = pandas.DataFrame(task.known_of_validation, columns=["query_id", "doc_id", "relevance"])
-        several = float((known.groupby("query_id").size() > 1).mean())
-        return {"validation_qrels": known if arm.mass == "confident" or several >= SEVERAL else task.positives}
 
     def _scorer(self, task: Task, arm: Arm, run: Run) -> Path:
         """The folder of a term scorer trained on the words of training queries (paper 004, eq. 4), with its seconds."""
         from rnnreranker.train.request import TrainRequest
 
-        index, judged = opened(self.request.index_name), task.part(validation=False)
         path = self.work / "scorers" / fingerprint(self.described(task, None), getattr(arm.params, "depth", 0))
         with alone(path, f"{path}: another process trains its term scorer"):
             if not (path / TRAINED).is_file():
                 begun = time.perf_counter()
-                hard = self._made_labels(run, judged, index, Written("hard"), task, {})
+                hard = self._made_labels(run, task.part(validation=False), self.opened, Written("hard"), task)
                 topics = {qid: " ".join(text.split()) for qid, text in task.topics.items()}
-                asked: dict[str, Any] = {"index": index, "topics": topics, "encoder": self.encoder}
+                asked: dict[str, Any] = {"index": self.opened, "topics": topics, "encoder": self.encoder}
                 form = Written("term-scorer", {"texts": "queries", "seed": task.seed})
                 request = TrainRequest(path / MODEL, form, hard, checkpoints=False, device="cpu", **asked)
                 request.training.model.train(request, request.training.params, "cpu")
@@ -345,9 +338,11 @@ class Studied:
         judged = self.qrels[self.qrels["query_id"].isin(task.test) & (self.qrels["relevance"] > 0)]
         whole = dataclasses.replace(method, params={**method.params, "context": len(every) + 1})
         run = Run.from_dict(dict.fromkeys(task.test, every))
-        labels = self._made_labels(run, judged, index, whole, task, {"depth": len(every)})
-        scored = {one.qid: dict(zip(one.docids, one.scores.tolist(), strict=True)) for one in labels}
-        shared = {qid: {one: score for one, score in own.items() if score > 0} for qid, own in scored.items()}
+        labels = self._made_labels(run, judged, index, whole, task, depth=len(every))
+        shared = {
+            one.qid: {docid: score for docid, score in zip(one.docids, one.scores.tolist(), strict=True) if score > 0}
+            for one in labels
+        }
         run = Run.from_dict({qid: own for qid, own in shared.items() if own})
         return means_of(self.values(run.head(self.hits), task.test))
 
@@ -359,15 +354,13 @@ class Studied:
         from rnnreranker.search.opened import build_index
 
         part, argument_name, _ = PARTS[self.kind]
-        settings = {name: getattr(self.params, name, None) for name in LENGTHS}
-        settings = {name: value for name, value in settings.items() if value is not None}
+        settings = {name: value for name in LENGTHS if (value := getattr(self.params, name, None)) is not None}
         if part == "dense":  # what was trained says all of it; the start is taken as a training of two sides does
             said = model != self.encoder and (Path(model) / "modules.json").is_file()
             settings = {} if said else {**settings, "pooling": "mean", "normalize": True}
         documents = self.documents
         if self._reranks:
-            runs = (run.to_dict() for run in self.runs.values())
-            wanted = {docid for run in runs for own in run.values() for docid in own} | {*task.positives["doc_id"]}
+            wanted = set(task.positives["doc_id"]).union(*(run.docids.tolist() for run in self.runs.values()))
             documents = {docid: text for docid, text in documents.items() if docid in wanted}
         form: dict[str, Any] = {argument_name: Written(model, settings)}
         return build_index(documents, at / INDEX, part, threads=1, **self.computing, **form)
@@ -382,7 +375,7 @@ class Studied:
         """The run of some queries by a model, None = the first stage; `at`: the folder for an index."""
         topics = {qid: task.topics[qid] for qid in qids}
         given: dict[str, Any] = {"threads": 1, **self.computing, "hits": hits}
-        index, first = opened(self.request.index_name), _of(self.runs[self.over].head(hits), qids)
+        index, first = self.opened, _of(self.runs[self.over].head(hits), qids)
         if self.fixed:
             given |= {"encoder": model or self.request.encoder, "prf": prf}
             return index.search(topics, "dense", None, **given)
@@ -397,18 +390,18 @@ class Studied:
         return own.search(topics, PARTS[self.kind][2], None, prf=prf, **given)
 
     def tested(
-        self, model: str | None, at: Path, task: Task, prf: str | None = None, families: bool = False
+        self, model: str | None, at: Path, task: Task, prf: str | None = None, checks: bool = False
     ) -> dict[str, Any]:
-        """The results of a model: `values`; for a family `checked`, means of the validation queries; further
+        """The results of a model: `values`; with `checks` also `checked`, means of the validation queries; further
         `words` of a sparse encoder, `distances` of a dual one.
         """
         run = self.searched(model, at, task, task.test, self.hits, prf)
         record: dict[str, Any] = {"values": self.values(run, task.test)}
-        if families:
+        if checks:
             held_out = tuple(sorted(task.validation))
             run = self.searched(model, at, task, held_out, self.hits, prf)
             protocol = "trec" if self.protocol == "dl" else self.protocol  # all of its judgements are positives
-            checked = values_of(run, task.part(validation=True), self.measures, protocol, held_out)
+            checked = values_of(run, task.part(validation=True), self.request.measures, protocol, held_out)
             record["checked"] = means_of(checked)
         if not self.fixed and self.kind in ("encoder", "sparse-encoder"):
             record |= self._use(self.indexed(str(model), at, task), task)
@@ -425,44 +418,31 @@ class Studied:
         judged, source = positives_of(self.qrels), index.vectors
         documents = source.fetch(np.arange(len(self.documents)))
         relevant = [source.rows([docid for docid, _ in judged.get(qid, ())]) for qid in topics]
-        asked = query_vectors(QueryEncoding.of(None, None, None, self.request.devices), index, topics, threads=1)
+        asked = query_vectors(QueryEncoding(devices=self.request.devices), index, topics, threads=1)
         return {"distances": distances_of(asked.vectors, documents, [rows[rows >= 0] for rows in relevant])}
 
     def values(self, run: Run, qids: Sequence[str]) -> Values:
         """Measure → test query → value of a run."""
-        return values_of(run, self.qrels, self.measures, self.protocol, qids)
+        return values_of(run, self.qrels, self.request.measures, self.protocol, qids)
 
 
-def run_trial(studied: Studied, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
-    """The record of a trial, read from its file in `folder` if that exists; arm: None = the untrained model.
+def run_trial(studied: Studied, task: Task, arm: Arm | None) -> dict[str, Any]:
+    """The record of a trial, read from its file if that exists; arm: None = the untrained model.
 
     It runs on one thread, since several threads change the order of sums.
-
-    Returns:
-        arm, task, seed, seconds, and the entries of `Studied.record`.
     """
-    path = folder / f"{fingerprint(studied.described(task, arm))}.json"
+    path = studied.work / f"{fingerprint(studied.described(task, arm))}.json"
     if path.is_file():
-        return read_trial(path) | {"arm": arm and arm.name}
+        kept = read_json(path, "record of a trial", REPAIR)
+        if not isinstance(kept, dict) or not isinstance(kept.get("values"), dict):
+            raise InputError(f"{path}: no record of a trial, with the values of measures by topic; {REPAIR}")
+        return kept | {"arm": arm and arm.name}
     begun = time.perf_counter()
     record: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
     with one_torch_thread():
         record |= studied.record(task, arm)
     record["seconds"] = round(time.perf_counter() - begun, 2)
     write_json(path, record)
-    return record
-
-
-def read_trial(path: Path) -> dict[str, Any]:
-    """The record in a file; InputError for any other content."""
-    record = read_json(path, "record of a trial", REPAIR)
-    values = record.get("values") if isinstance(record, dict) else None
-    of_topics = list(values.values()) if isinstance(values, dict) else []
-    if not of_topics or not all(
-        isinstance(by_query, dict) and all(type(value) is float for value in by_query.values())
-        for by_query in of_topics
-    ):
-        raise InputError(f"{path}: no record of a trial, with the values of measures by topic; {REPAIR}")
     return record
 
 
@@ -476,7 +456,7 @@ def opened(name: str) -> Index:
 
 def _of(run: Run, qids: Collection[str]) -> Run:
     wanted = set(qids)
-    return run.of_queries([number for number, qid in enumerate(run.qids) if qid in wanted])
+    return run.of_queries([qid in wanted for qid in run.qids])
 
 
 def _parts_read(arm: Arm, kind: str) -> frozenset[str]:
