@@ -74,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
     rerank = parser.add_argument_group("reranking that is judged (any setting of rnn is a flag too)")
     add(rerank, DiagnoseRequest, "rerank")
     add(rerank, DiagnoseFlags, "preset")
-    add(rerank, DiagnoseRequest, "missing", missing="WHAT")
+    add(rerank, DiagnoseRequest, "missing")
     command.add_dataclass_flags(rerank, RnnParams, shown=flags.EVERYDAY)
     return parser
 

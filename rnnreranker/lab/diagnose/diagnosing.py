@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,12 +37,10 @@ class DiagnoseRequest(Request):
     """The arguments of `diagnose`, and flags of the command.
 
     Attributes:
-        run: a Run or a file.
         index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
         topics: a name, a file, or qid → text; None with `encoded_queries`.
         encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
-        encoder: of queries, `name:key=value,…`; None = the one of the index.
-        rerank: the judged reranking, `rnn:k=20,preset=tas-b`.
+        encoder: None = the one of the index.
     """
 
     run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
@@ -107,15 +105,9 @@ def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
     """
     topics, encoded, encoder = (argument(name) for name in ("topics", "encoded_queries", "encoder"))
     refuse(
-        (
-            request.topics is None and request.encoded_queries is None,
-            f"give {topics} (queries to encode) or {encoded} FILE.npy (their vectors)",
-        ),
+        (request.topics is None and request.encoded_queries is None, f"give {topics} or {encoded} FILE.npy"),
         *others,
-        (
-            request.encoded_queries is not None and request.encoder is not None,
-            f"{encoder} makes query vectors and {encoded} has them: give one of the two",
-        ),
+        (request.encoded_queries is not None and request.encoder is not None, f"give one of {encoder} and {encoded}"),
     )
     for name in ("params", "encoding"):
         getattr(request, name)  # read now: each says what is wrong with its written form
@@ -127,6 +119,7 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     from rnnreranker.index.opening import open_index
     from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled
     from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.parts.tokens.neighbours import FILE
     from rnnreranker.parts.vectors.together import mismatch
     from rnnreranker.search.queries import query_vectors
     from rnnreranker.search.searching import first_stage_of
@@ -145,21 +138,24 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     graph = index.graph if index.has("neighbours") else None
     measured: dict[str, Any] = measure_run(run, queries, reranker, graph=graph) | ({"mismatch": said} if said else {})
     asked_topics = {qid: topics[qid] for qid in run if qid in topics}
-    measured["impacts"] = _impacts(index, asked_topics, request.threads)
-    measured["token_search"] = _token_search(index, asked_topics, request.threads)
+    given, threads = bool(asked_topics), request.threads
+    measured["impacts"] = measured["token_search"] = None
+    if given and index.has("impacts"):
+        measured["impacts"] = _if_available("words of queries", word_use_of, index, asked_topics, threads)
+    if given and index.has("tokens") and (index.token_vectors.folder / FILE).is_file():
+        tokens = index.token_vectors
+        measured["token_search"] = _if_available("search of tokens", token_search, tokens, asked_topics, threads)
     measured["queries"]["run"] = len(whole)
     named = request.index if isinstance(request.index, str | Path) else request.index.name
     return {"run": Path(request.shown("run")).name, "index": str(named), **measured}, index
 
 
-def _impacts(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
-    """`word_use_of` if the index has impacts and the model is available, else None."""
-    if not index.has("impacts") or not topics:
-        return None
+def _if_available(what: str, measure: Callable[..., Any], *given: Any) -> Any:
+    """What a function measures, None if its model is not available here."""
     try:
-        return {name: round(value, 4) for name, value in word_use_of(index, topics, threads).items()}
+        return measure(*given)
     except (UnavailableError, MissingDependencyError) as error:
-        say(f"words of queries left out: {error}")
+        say(f"{what} left out: {error}")
         return None
 
 
@@ -170,39 +166,24 @@ def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | No
         UnavailableError, MissingDependencyError: the model is not available here.
     """
     from rnnreranker.base.method import Inputs
+    from rnnreranker.lab.diagnose.measures import rounded
     from rnnreranker.methods.retrieve.impact import ImpactRetriever
     from rnnreranker.parts.impacts.part import word_use
 
     source = index.given("impacts")
     retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)
     queries = retriever.query_impacts(source, list(topics.values())).numbers
-    return word_use(queries, source.document_frequencies, len(source.docids))
-
-
-def _token_search(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> list[dict[str, Any]] | None:
-    """`token_search` if the index supports it and its encoder is available, else None."""
-    from rnnreranker.parts.tokens.neighbours import FILE
-
-    if not index.has("tokens") or not topics or not (index.token_vectors.folder / FILE).is_file():
-        return None
-    try:
-        return token_search(index.token_vectors, topics, threads)
-    except (UnavailableError, MissingDependencyError) as error:
-        say(f"search of tokens left out: {error}")
-        return None
+    used = word_use(queries, source.document_frequencies, len(source.docids))
+    return {name: rounded(value) for name, value in used.items()}
 
 
 def token_search(
     source: TokenSource, topics: Mapping[str, str], threads: int | None = None
 ) -> list[dict[str, int | float]]:
-    """For nprobe 1, 2, 4, …: `recall`, the share of the first 100 documents by MaxSim that the search finds, and
-    `candidates`, the share of documents whose MaxSim is computed.
+    """For nprobe 1, 2, 4, … up to the number of lists (at most 256): `recall`, the share of the first 100 documents by
+    MaxSim that the search finds, and `candidates`, the share of documents whose MaxSim is computed.
 
-    Values are means over the queries that find any document. The last nprobe is the number of lists, at most 256.
-
-    Args:
-        source: tokens with a Faiss index; topics: query id → text, at least one.
-        threads: None = one per core; results do not depend on it.
+    source: tokens with a Faiss index; topics: query id → text, at least one. Values are means over queries.
 
     Raises:
         InputError, UnavailableError: as `query_tokens`; an index of other tokens.

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.command import progress
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
-from rnnreranker.lab.diagnose.measures import PERSISTENCE, Geometry, geometry, rank_biased_overlap, rounded, spread
+from rnnreranker.lab.diagnose.measures import (
+    PERSISTENCE,
+    cohesion,
+    listed,
+    rank_biased_overlap,
+    rounded,
+    skewness,
+    spread,
+)
 from rnnreranker.lab.diagnose.terms import KNOWN, NEAR, effects, mean_effects, terms
 from rnnreranker.parts.vectors.of_run import query_rows
-from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
+from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
 
 if TYPE_CHECKING:
@@ -28,13 +36,7 @@ UNIT = 1e-2  # a norm this near to 1 is taken for 1, so that float16 and quantis
 
 
 def sampled(run: Run, count: int) -> Run:
-    """The run of the `count` queries with the lowest SHA-256, in the order of the run.
-
-    Raises:
-        InputError: count below 1.
-    """
-    if count < 1:
-        raise InputError(f"sample={count}: expected an integer >= 1")
+    """The run of the `count` queries with the lowest SHA-256, in the order of the run."""
     by_hash = sorted(range(len(run)), key=lambda number: hashlib.sha256(run.qids[number].encode()).digest())
     return run.of_queries(sorted(by_hash[:count]))
 
@@ -64,138 +66,139 @@ def measure_run(
     rows = vectors.rows(list(run.docids))
     useless = why_useless(run.scores, run.offsets)
     base = np.zeros(len(run.scores)) if useless else run.scores
-    state = _Collected(params)
-    in_graph = None if graph is None else graph.rows(list(run.docids))
-    covered = []
+    contexts = []
     for number in progress(range(len(run)), unit="queries", what="diagnose"):
         positions = np.arange(run.offsets[number], run.offsets[number + 1])
         positions = positions[rows[run.rows[positions]] >= 0][: params.context]
         entries = run.rows[positions]
         if len(entries) < 2:
             continue
-        qid = run.qids[number]
-        context = np.vstack([queries[number][None], vectors.fetch(rows[entries])])
-        if not np.isfinite(context).all():
+        vectors_of = np.vstack([queries[number][None], vectors.fetch(rows[entries])])
+        if not np.isfinite(vectors_of).all():
+            qid = run.qids[number]
             raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
-        state.add(context, run.docids[entries], entries, base[positions], reranker.threads)
-        if graph is not None and in_graph is not None:
-            covered.append(coverage(state.geometries[-1].lists, in_graph[entries], graph))
-    if not state.geometries:
+        docids = run.docids[entries]
+        contexts.append(_context(vectors_of, docids, base[positions], params) | {"entries": entries})
+        if graph is not None:
+            contexts[-1]["covered"] = coverage(contexts[-1]["lists"], graph.rows(docids.tolist()), graph)
+    if not contexts:
         raise InputError(
             "no query of the run has two candidates with vectors: nothing to diagnose; check run and index"
         )
-    measured = state.summary()
+    measured = _summary(contexts, params)
     measured["order"]["only_order"] = useless
-    measured["overlap"] = None if state.unsafe else _overlap(run, reranker.rerank(run, query_vectors), params.context)
+    safe = all("effects" in one for one in contexts)
+    measured["overlap"] = _overlap(run, reranker.rerank(run, query_vectors), params.context) if safe else None
     measured["graph"] = None
     if graph is not None:
-        measured["graph"] = coverage_of_all(covered) | hubs(graph, params.k)
+        measured["graph"] = coverage_of_all([one["covered"] for one in contexts]) | hubs(graph, params.k)
     return {
         "schema": 1,
-        "queries": {"run": len(run), "sampled": len(run), "measured": len(state.geometries)},
+        "queries": {"run": len(run), "sampled": len(run), "measured": len(contexts)},
         "params": params.to_dict(),
         **measured,
     }
 
 
-class _Collected:
-    """Measurements of each context: a row of `contexts` each."""
+def _context(vectors: np.ndarray, docids: np.ndarray, base: np.ndarray, params: RnnParams) -> dict[str, Any]:
+    """Measure one context, vectors (m, d); docids, base: names and run scores of its m - 1 candidates.
 
-    def __init__(self, params: RnnParams) -> None:
-        self.params = params
-        self.geometries: list[Geometry] = []
-        self.contexts: list[dict[str, Any]] = []
-        self.effects: list[dict[str, dict[str, float | None]]] = []
-        self.times_seen = Counter[int]()
-        self.unsafe = False
-
-    def add(
-        self, context: np.ndarray, docids: np.ndarray, entries: np.ndarray, base: np.ndarray, threads: int | None
-    ) -> None:
-        """Measure a context (m, d).
-
-        docids, entries, base: names, numbers and run scores of its m-1 candidates, in the order of the run.
-        """
-        params, measured = self.params, geometry(context, self.params)
-        self.geometries.append(measured)
-        candidates = context[1:].astype(np.float64)
-        norms = np.linalg.norm(candidates, axis=1)
-        inside = (candidates / np.where(norms > 0, norms, 1.0)[:, None]).sum(axis=0)
-        largest = int(measured.occurrences[1:].argmax()) + 1
-        by_similarity = docids[order_by_score(measured.similarity, docids)].tolist()
-        row: dict[str, Any] = {"norms": norms, "query_norm": float(np.linalg.norm(context[0])), "unit": inside}
-        row |= {"sum": candidates.sum(axis=0), "pairs": len(entries) ** 2}
-        row["hub"] = (float(measured.occurrences[largest]) / (len(context) - 1), str(docids[largest - 1]))
-        row["agreement"] = rank_biased_overlap(docids.tolist(), by_similarity)
-        self.contexts.append(row)
-        self.times_seen.update(entries.tolist())
-        if params.weight == "exp" and params.weight_scale * measured.largest > reference.EXPONENT_LIMIT:
-            self.unsafe = True
-            return
-        probes = range(1 if params.scale == "none" else min(params.probes, len(context)))
-        jaccard = jaccard_similarity(context[None], params, probes=probes, threads=threads)[0]
-        added = terms(reference.inner_products(context, params.scale == "minmax"), base, jaccard, params)
-        self.effects.append(effects(added, docids))
-        one, other = (
-            sum((added[name] for name in names if name in added), start=np.zeros(len(base))).std()
+    Without what depends on scores if the exponential weight overflows.
+    """
+    m, row = len(vectors), dict[str, Any]()
+    try:
+        done = reference.steps(vectors, params)
+        made = reference.parts(done, params, base)
+        added, weights = terms(made, params)
+        near, known = (
+            float(sum((added[name] for name in names if name in added), start=np.zeros(m - 1)).std())
             for names in (NEAR, KNOWN)
         )
-        row |= {"jaccard": jaccard[0, 1:], "share": float(one / (one + other)) if one + other > 0 else 0.0}
+        row = {"effects": effects(added, weights, docids), "jaccard": made.jaccard[0]}
+        row["share"] = near / (near + known) if near + known > 0 else 0.0
+    except ParameterError:
+        done = reference.steps(vectors, dataclasses.replace(params, weight="linear"))
+    raw, lists = reference.inner_products(vectors), np.array(done.lists)
+    others, named = raw[~np.eye(m, dtype=bool)].astype(np.float64), listed(lists, m)
+    row["cohesion"] = cohesion((named & named.T)[1:, 1:])
+    np.fill_diagonal(named, False)
+    occurrences = named.sum(axis=0)
+    hub = int(occurrences[1:].argmax()) + 1
+    members = [done.sims[i, j] < 0 for i, own in enumerate(done.sets) for j in own if j != i]
+    candidates, similarity = vectors[1:].astype(np.float64), raw[0, 1:].astype(np.float64)
+    norms = np.linalg.norm(candidates, axis=1)
+    by_similarity = docids[order_by_score(similarity, docids)].tolist()
+    return row | {
+        "lists": lists,
+        "sizes": np.array([len(own - {i}) for i, own in enumerate(done.sets)]),
+        "skewness": skewness(occurrences),
+        "hub": (float(occurrences[hub]) / (m - 1), str(docids[hub - 1])),
+        "low": others.min(),
+        "high": others.max(),
+        "level": abs(others.mean()),
+        "largest": done.sims.max(),
+        "negative": np.mean(members) if members else 0.0,
+        "range": np.ptp(similarity),
+        "agreement": rank_biased_overlap(docids.tolist(), by_similarity),
+        "norms": norms,
+        "query_norm": float(np.linalg.norm(vectors[0])),
+        "sum": candidates.sum(axis=0),
+        "unit": (candidates / np.where(norms > 0, norms, 1.0)[:, None]).sum(axis=0),
+    }
 
-    def summary(self) -> dict[str, Any]:
-        """The measurements over all contexts, except the overlap."""
-        contexts = self.geometries
 
-        def each(name: str) -> list[Any]:
-            return [row[name] for row in self.contexts if name in row]
+def _summary(contexts: list[dict[str, Any]], params: RnnParams) -> dict[str, Any]:
+    """The measurements over all contexts, except overlap and graph."""
 
-        norms, sums = np.concatenate(each("norms")), sum(each("unit"))
-        count, mean_norm = len(norms), float(norms.mean())
-        # pairs of the same document from two queries have cosine 1 and say nothing: left out
-        repeats = sum(seen * (seen - 1) for seen in self.times_seen.values())
-        pairs = count**2 - sum(each("pairs")) - repeats
-        same_query = sum(float(inside @ inside) for inside in each("unit"))
-        cosine = (float(sums @ sums) - same_query - repeats) / pairs if pairs > 0 else None
-        share, docid = max([(0.0, ""), *each("hub")], key=lambda hub: hub[0])
-        spreads = np.array([one.high - one.low for one in contexts])
-        levels = np.array([abs(one.level) for one in contexts])
-        cohesions = [one.cohesion for one in contexts if one.cohesion is not None]
-        exponent = self.params.weight_scale * max(one.largest for one in contexts)
-        lengths = [*norms.tolist(), *each("query_norm")]
-        low, high = min(lengths), max(lengths)
-        jaccard = np.concatenate(each("jaccard") or [np.zeros(0)])
-        return {
-            "sets": {
-                "query": spread(np.array([one.sizes[0] for one in contexts]), ones=True),
-                "candidates": spread(np.concatenate([one.sizes[1:] for one in contexts]), ones=True),
-                "jaccard_zero": None if self.unsafe else rounded((jaccard == 0).mean()),
-                "cohesion": rounded(np.mean(cohesions)) if cohesions else 0.0,
-            },
-            "hubness": {
-                "skewness": spread(np.array([one.skewness for one in contexts])),
-                "largest_hub": {"docid": docid, "share_of_lists": rounded(share)},
-            },
-            "anisotropy": {
-                "mean_cosine": None if cosine is None else rounded(cosine),
-                "mean_vector": rounded(np.linalg.norm(sum(each("sum"))) / count / mean_norm) if mean_norm else 0.0,
-            },
-            "scale": {
-                "lowest": rounded(min(one.low for one in contexts)),
-                "highest": rounded(max(one.high for one in contexts)),
-                "level": rounded(levels.mean()),
-                "spread": spread(spreads),
-                "query_spread": rounded(np.mean([np.ptp(one.similarity) for one in contexts])),
-                "spread_to_level": rounded(spreads.mean() / levels.mean()) if levels.mean() > 0 else None,
-                "norms": [rounded(low), rounded(high)],
-                "unit_norm": bool(low > 1 - UNIT and high < 1 + UNIT),
-                "largest_exponent": rounded(exponent),
-                "exp_safe": bool(exponent <= reference.EXPONENT_LIMIT),
-                "negative_weights": rounded(np.mean([one.negative for one in contexts])),
-                "jaccard_share": None if self.unsafe else rounded(np.mean(each("share"))),
-            },
-            "order": {"agreement": rounded(np.mean(each("agreement")))},
-            "terms": mean_effects(self.effects, self.params),
-        }
+    def each(name: str) -> list[Any]:
+        return [row[name] for row in contexts if row.get(name) is not None]
+
+    safe = len(each("effects")) == len(contexts)
+    norms, unit, sizes = np.concatenate(each("norms")), sum(each("unit")), each("sizes")
+    count, mean_norm = len(norms), float(norms.mean())
+    # pairs of the same document from two queries have cosine 1 and say nothing: left out
+    seen = np.bincount(np.concatenate(each("entries")))
+    repeats = int((seen * (seen - 1)).sum())
+    pairs = count**2 - sum(len(own) ** 2 for own in each("norms")) - repeats
+    same_query = sum(float(one @ one) for one in each("unit"))
+    cosine = (float(unit @ unit) - same_query - repeats) / pairs if pairs > 0 else None
+    share, docid = max([(0.0, ""), *each("hub")], key=lambda hub: hub[0])
+    spreads, level = np.array(each("high")) - np.array(each("low")), np.mean(each("level"))
+    lengths = [*norms.tolist(), *each("query_norm")]
+    low, high = min(lengths), max(lengths)
+    exponent = params.weight_scale * max(each("largest"))
+    return {
+        "sets": {
+            "query": spread(np.array([own[0] for own in sizes]), ones=True),
+            "candidates": spread(np.concatenate([own[1:] for own in sizes]), ones=True),
+            "jaccard_zero": rounded((np.concatenate(each("jaccard")) == 0).mean()) if safe else None,
+            "cohesion": rounded(np.mean(each("cohesion") or [0.0])),
+        },
+        "hubness": {
+            "skewness": spread(np.array(each("skewness"))),
+            "largest_hub": {"docid": docid, "share_of_lists": rounded(share)},
+        },
+        "anisotropy": {
+            "mean_cosine": None if cosine is None else rounded(cosine),
+            "mean_vector": rounded(np.linalg.norm(sum(each("sum"))) / count / mean_norm) if mean_norm else 0.0,
+        },
+        "scale": {
+            "lowest": rounded(min(each("low"))),
+            "highest": rounded(max(each("high"))),
+            "level": rounded(level),
+            "spread": spread(spreads),
+            "query_spread": rounded(np.mean(each("range"))),
+            "spread_to_level": rounded(spreads.mean() / level) if level > 0 else None,
+            "norms": [rounded(low), rounded(high)],
+            "unit_norm": bool(low > 1 - UNIT and high < 1 + UNIT),
+            "largest_exponent": rounded(exponent),
+            "exp_safe": bool(exponent <= reference.EXPONENT_LIMIT),
+            "negative_weights": rounded(np.mean(each("negative"))),
+            "jaccard_share": rounded(np.mean(each("share"))) if safe else None,
+        },
+        "order": {"agreement": rounded(np.mean(each("agreement")))},
+        "terms": mean_effects(each("effects")),
+    }
 
 
 def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rnnreranker.base.pages import render, write_page
 from rnnreranker.base.tables import print_table
@@ -105,26 +105,17 @@ def rows(measured: dict[str, Any]) -> list[tuple[str, str, str]]:
 def _graph(graph: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Rows for an index with a graph of its collection."""
     k, cap, both = graph["k"], graph["cap"], f"{_part(graph['kept'])} / {_part(graph['found'])}"
-    made = [
+    largest = graph["largest"]
+    most = f"{_number(graph['skewness'])} / {_part(graph['nobody'])} / {largest['named']} ({largest['docid']})"
+    named = f"documents that have one among their {k} nearest: quartiles"
+    return [
         ("pairs that the graph has", _part(graph["pairs"]), "of the candidates of a query"),
         ("near pairs that the graph has", _part(graph["nearest"]), "of a candidate and those near it"),
         ("mutual in both", both, "of the mutual pairs among candidates / in the collection"),
-        (
-            "named by others",
-            _quartiles(graph["in_degree"]),
-            f"documents that have one among their {k} nearest: quartiles",
-        ),
-        ("most named document", _named(graph), "how uneven / documents nobody names / times named"),
+        ("named by others", _quartiles(graph["in_degree"]), named),
+        ("most named document", most, "how uneven / documents nobody names / times named"),
+        ("named above the cap", _part(cap["edges"]), f"of the pairs in the graph, with a cap of {cap['at']}"),
     ]
-    if (mutual := graph["mutual"]) is not None:
-        made.append(("the same by mutual proximity", _named(mutual), f"each document's {k} nearest chosen by it"))
-    made.append(("named above the cap", _part(cap["edges"]), f"of the pairs in the graph, with a cap of {cap['at']}"))
-    return made
-
-
-def _named(graph: dict[str, Any]) -> str:
-    largest = graph["largest"]
-    return f"{_number(graph['skewness'])} / {_part(graph['nobody'])} / {largest['named']} ({largest['docid']})"
 
 
 def _meaning(term: dict[str, Any]) -> str:
@@ -145,16 +136,6 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-class Bar(NamedTuple):
-    """A column of a histogram: position and size in units of the drawing, and its label."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
-
-
 def write_diagnosis(path: Path, measured: dict[str, Any]) -> None:
     """Write the page of a diagnosis."""
     shown = [
@@ -173,17 +154,15 @@ def write_diagnosis(path: Path, measured: dict[str, Any]) -> None:
     write_page(path, render("lab.diagnose", "page.html.j2", **said))
 
 
-def bars(spread: dict[str, Any]) -> list[Bar]:
-    """The columns of a histogram over the whole width; the highest has the whole height."""
+def bars(spread: dict[str, Any]) -> list[dict[str, Any]]:
+    """The columns of a histogram: x, y, width, height (the highest has the whole height) and label."""
     counts, edges = spread["counts"], spread["edges"]
     width, highest = WIDTH / len(counts), max(counts)
     return [
-        Bar(
-            round(column * width, 2),
-            round(HEIGHT * (1 - count / highest), 2),
-            round(width - 1, 2),
-            round(HEIGHT * count / highest, 2),
-            f"{edges[column]:g} to {edges[column + 1]:g}: {count}",
-        )
+        {
+            **{"x": round(column * width, 2), "width": round(width - 1, 2)},
+            **{"y": round(HEIGHT * (1 - count / highest), 2), "height": round(HEIGHT * count / highest, 2)},
+            "label": f"{edges[column]:g} to {edges[column + 1]:g}: {count}",
+        }
         for column, count in enumerate(counts)
     ]
