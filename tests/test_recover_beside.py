@@ -115,7 +115,7 @@ def test_teachers_are_compared_as_one_family(
     found, plain = (read_records(tmp_path / f"{name}.json")[0].outcome for name in ("beside", "plain"))
     sources = index, world / "topics.tsv", world / "qrels.txt"
     kwargs: Any = {"run": Run.read(world / "dense.txt"), "similarity": {"joint": {"context": 25}}}
-    own = recover(*sources, beside=["late", {"collective": prf_settings()}], **kwargs).to_dict()
+    own = recover(*sources, beside=["late", {"collective": prf_settings()}], **kwargs)
     assert rounded(own) == {name: found[name] for name in own}
     kept = [row for row in found["rows"] if row["scorer"] not in ("late", "collective")]
     assert kept == plain["rows"]  # p of the others as without teachers

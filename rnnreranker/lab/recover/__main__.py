@@ -13,7 +13,7 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.base.tables import interval, print_table
-from rnnreranker.lab.recover.recovery import Recovery, recovered
+from rnnreranker.lab.recover.recovery import answer, recovered
 from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
@@ -50,29 +50,28 @@ def main(argv: Sequence[str]) -> int:
     check(request)
     begun = time.perf_counter()
     check_writable(args.output)
-    recovery = recovered(request)
+    outcome, inputs = recovered(request)
     command.say(
-        f"{command.counted(recovery.queries, 'query', 'queries')}, {recovery.cases} visible positives, "
-        f"{recovery.hidden} hidden positives against {recovery.negatives} judged negatives"
+        f"{command.counted(outcome['queries'], 'query', 'queries')}, {outcome['cases']} visible positives, "
+        f"{outcome['hidden']} hidden positives against {outcome['negatives']} judged negatives"
     )
-    _print(recovery)
+    _print(outcome)
     if args.output:
         from rnnreranker.base.record import of_command, write_records
 
-        about: dict[str, Any] = {"module": "recover", "argv": argv, "inputs": recovery.inputs}
-        outcome = recovery.how | recovery.to_dict()
+        about: dict[str, Any] = {"module": "recover", "argv": argv, "inputs": inputs}
         write_records(args.output, [of_command("recovery", args.unjudged, outcome, begun=begun, **about)])
     return 0
 
 
-def _print(recovery: Recovery) -> None:
-    rows = [[row["scorer"], row["measure"], f"{row['value']:.4f}", *_gap(row)] for row in recovery.rows]
+def _print(outcome: Mapping[str, Any]) -> None:
+    rows = [[row["scorer"], row["measure"], f"{row['value']:.4f}", *_gap(row)] for row in outcome["rows"]]
     print_table(["similarity to", "measure", "value", "minus query", "p (Holm)"], rows)
     for title, other, compared in (
-        ("from the graph", "from vectors", recovery.from_graph),
-        ("joint", None, recovery.joint),
-        ("other settings", "joint", recovery.ablations),
-        ("teacher", None, recovery.beside),
+        ("from the graph", "from vectors", outcome["from_graph"]),
+        ("joint", None, outcome["joint"]),
+        ("other settings", "joint", outcome["ablations"]),
+        ("teacher", None, outcome["beside"]),
     ):
         if compared:
             print_table(
@@ -82,16 +81,16 @@ def _print(recovery: Recovery) -> None:
     names = ("discarded", "positives", "negatives")
     print_table(
         ["filter", "discarded", "hidden positives removed", "true negatives lost"],
-        [[row["filter"], *(f"{row[name]:.3f}" for name in names)] for row in recovery.filters],
+        [[row["filter"], *(f"{row[name]:.3f}" for name in names)] for row in outcome["filters"]],
     )
     print_table(
         ["joint", "above", "up to", "candidates", "relevant"],
         [
             [row["of"], f"{row['low']:g}", f"{row['high']:g}", str(row["candidates"]), f"{row['relevant']:.3f}"]
-            for row in recovery.reliability
+            for row in outcome["reliability"]
         ],
     )
-    print(f"\n{recovery.answer}")
+    print(f"\n{answer(outcome['rows'])}")
 
 
 def _gap(row: Mapping[str, Any]) -> list[str]:
@@ -106,10 +105,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("recover", text, EPILOG, usage=USAGE)
     add = command.add_request_flags
     own = ("index", "topics", "encoded_queries", "qrels", "run", "encoder", "relevant", "unjudged", "visible")
-    add(parser, RecoverRequest, *own, "ablations", "threads", unjudged="WHAT")
+    add(parser, RecoverRequest, *own, "ablations", "threads")
     add(parser, RecoverFlags, "output")
     similarity = parser.add_argument_group("similarity (any setting of rnn is a flag too)")
-    add(similarity, RecoverRequest, "source", "similarity", source="WHAT")
+    add(similarity, RecoverRequest, "source", "similarity")
     add(similarity, RecoverFlags, "preset")
     command.add_dataclass_flags(similarity, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=SHOWN)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,53 +34,6 @@ JOINT = (  # what joint similarity is compared with, where there is a graph from
 BESIDE = ("query", "mixed", "joint")  # what every teacher is compared with
 VARIED = "joint, "  # before what differs from joint similarity
 SURE = 0.05  # p after Holm's correction, below which a difference is called one
-Rows = tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class Recovery:
-    """The result of a recovery.
-
-    Differences have low and high (95% bootstrap interval over queries), p (paired t-test) and p_holm (over the rows of
-    the same field).
-
-    Attributes:
-        queries, cases: number of queries, and of visible positives.
-        hidden, negatives: number of ranked candidates over all cases.
-        rows: scorer, measure, value (mean over queries of the mean over positives); for similarities to a positive
-            alone also the difference from "query".
-        filters: see `filtered`.
-        from_graph: scorer, measure, and the difference from the same scorer without `OF_GRAPH`.
-        joint: scorer, other, measure and their difference, see `JOINT`.
-        ablations: scorer, measure, value and the difference from "joint" (of the same source); AP only.
-        beside: a teacher as scorer, other, measure and their difference, see `BESIDE`.
-        reliability: `of` "similarity" (joint) or "mass" (the probability in labels), and the rows of `by_confidence`.
-        how, inputs: settings of the request; fingerprints of what was read.
-    """
-
-    queries: int
-    cases: int
-    hidden: int
-    negatives: int
-    rows: Rows
-    filters: Rows
-    from_graph: Rows = ()
-    joint: Rows = ()
-    ablations: Rows = ()
-    beside: Rows = ()
-    reliability: Rows = ()
-    how: dict[str, Any] = field(default_factory=dict, compare=False)
-    inputs: dict[str, str] = field(default_factory=dict, compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        values = asdict(self)
-        return {name: value for name, value in values.items() if name not in ("how", "inputs")}
-
-    @property
-    def answer(self) -> str:
-        """A sentence: the best similarity, compared with the query's."""
-        return answer(self.rows)
 
 
 def recover(
@@ -89,28 +41,31 @@ def recover(
     topics: str | Path | Mapping[str, str],
     qrels: Qrels,
     **others: Any,
-) -> Recovery:
+) -> dict[str, Any]:
     """Measure how well similarity to one positive ranks the others, as `python -m rnnreranker.recover`.
 
     Args:
         index, topics, qrels, others: as in `RecoverRequest`.
 
+    Returns:
+        Plain values for JSON: the settings, and what `measure_recovery` returns.
+
     Raises:
-        InputError: all faults of the arguments; no query with enough positives and a negative.
+        InputError: all faults of the arguments; no usable query.
         UnavailableError, MissingDependencyError: an index, an encoder or a teacher is not available here.
     """
     request = asked(RecoverRequest, {"index": index, "topics": topics, "qrels": qrels, **others})
     check(request)
-    return recovered(request)
+    return recovered(request)[0]
 
 
-def recovered(request: RecoverRequest) -> Recovery:
-    """`recover` for a checked request."""
+def recovered(request: RecoverRequest) -> tuple[dict[str, Any], dict[str, str]]:
+    """`recover` for a checked request, and fingerprints of what was read."""
     cases, inputs, teachers = cases_of(request)
     how = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict(), "visible": request.visible}
     how |= {"relevant": request.relevant, "unjudged": request.unjudged}
     how |= {"teachers": teachers} if teachers else {}
-    return measure_recovery(cases, beside=[one.name for one in request.teachers], how=how, inputs=inputs)
+    return how | measure_recovery(cases, beside=[one.name for one in request.teachers]), inputs
 
 
 def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], dict[str, Any]]:
@@ -146,33 +101,38 @@ def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], di
 
 
 def measure_recovery(
-    cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = (), **about: Any
-) -> Recovery:
+    cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = ()
+) -> dict[str, Any]:
     """Measure each case under each scorer.
 
-    Args:
-        cases: all with the same scorers; rates: shares of the candidates that filters discard; beside: names of the
-            teachers; about: `how` and `inputs` of the recovery.
+    Differences have low and high (95% bootstrap interval over queries), p (paired t-test) and p_holm (within a field).
 
-    Raises:
-        InputError: no case.
+    Args:
+        cases: all with the same scorers; rates: of filters; beside: names of the teachers.
+
+    Returns:
+        queries, cases; hidden, negatives: number of ranked candidates over all cases.
+        rows: scorer, measure, value (mean over queries of the mean over positives); for similarities to a positive
+            alone also the difference from "query".
+        filters: see `filtered`.
+        from_graph: scorer, measure, and the difference from the same scorer without `OF_GRAPH`.
+        joint, beside: scorer, other, measure and their difference, see `JOINT` and `BESIDE`.
+        ablations: scorer, measure, value and the difference from "joint" (of the same source); AP only.
+        reliability: `of` "similarity" (joint) or "mass" (in labels), and the rows of `by_confidence`.
     """
+    import pandas
+
     kept = list(cases)
-    if not kept:
-        raise InputError(
-            "no query has two positives and a judged negative among its candidates: nothing can be hidden; give "
-            "judgements with several positives and negatives of a query"
-        )
     scorers = tuple(kept[0].scores)
-    of_query: dict[str, list[dict[tuple[str, str], float]]] = {}
-    for case in kept:
-        measured = {one: ranking_measures(case.scores[one], case.hidden, case.docids) for one in scorers}
-        own = {(one, measure): value for one, values in measured.items() for measure, value in values.items()}
-        of_query.setdefault(case.qid, []).append(own)
-    values = {
-        key: np.array([np.mean([own[key] for own in every]) for every in of_query.values()])
-        for key in ((scorer, measure) for scorer in scorers for measure in MEASURES)
-    }
+    rows_of = [
+        (scorer, measure, case.qid, value)
+        for case in kept
+        for scorer in scorers
+        for measure, value in ranking_measures(case.scores[scorer], case.hidden, case.docids).items()
+    ]
+    table = pandas.DataFrame(rows_of, columns=["scorer", "measure", "query", "value"])
+    means = table.groupby(["scorer", "measure", "query"], sort=False)["value"].mean()
+    values: dict[Any, np.ndarray] = {key: own.to_numpy() for key, own in means.groupby(level=[0, 1], sort=False)}
     varied = [scorer for scorer in scorers if VARIED in scorer]
     alone = [scorer for scorer in scorers if "joint" not in scorer and scorer not in beside]
     above = {(row["scorer"], row["measure"]): row for row in _compared(values, [(one, "query") for one in alone[1:]])}
@@ -182,29 +142,27 @@ def measure_recovery(
         for (scorer, measure), by_query in values.items()
         if scorer not in varied
     ]
-    return Recovery(
-        queries=len(of_query),
-        cases=len(kept),
-        hidden=int(sum(case.hidden.sum() for case in kept)),
-        negatives=int(sum((~case.hidden).sum() for case in kept)),
-        rows=tuple(rows),
-        filters=tuple(filtered(kept, rates)),
-        from_graph=_compared(values, [(one, one.removeprefix(OF_GRAPH)) for one in alone if one.startswith(OF_GRAPH)]),
-        joint=_compared(values, [pair for pair in JOINT if set(pair) <= set(scorers)]),
-        ablations=_compared(values, [(scorer, scorer.partition(",")[0]) for scorer in varied], MEASURES[:1]),
-        beside=_compared(values, [(scorer, other) for scorer in beside for other in BESIDE]),
-        reliability=tuple(_reliability(kept)),
-        **about,
-    )
+    of_graph = [(one, one.removeprefix(OF_GRAPH)) for one in alone if one.startswith(OF_GRAPH)]
+    return {
+        "queries": table["query"].nunique(),
+        "cases": len(kept),
+        "hidden": int(sum(case.hidden.sum() for case in kept)),
+        "negatives": int(sum((~case.hidden).sum() for case in kept)),
+        "rows": rows,
+        "filters": filtered(kept, rates),
+        "from_graph": _compared(values, of_graph),
+        "joint": _compared(values, [pair for pair in JOINT if set(pair) <= set(scorers)]),
+        "ablations": _compared(values, [(scorer, scorer.partition(",")[0]) for scorer in varied], MEASURES[:1]),
+        "beside": _compared(values, [(scorer, other) for scorer in beside for other in BESIDE]),
+        "reliability": list(_reliability(kept)),
+    }
 
 
 def answer(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The sentence of `Recovery.answer` from its rows."""
+    """A sentence: the best similarity, compared with the query's."""
     measure = MEASURES[0]
     query = next(row["value"] for row in rows if (row["scorer"], row["measure"]) == ("query", measure))
     compared = [row for row in rows if row["measure"] == measure and "difference" in row]
-    if not compared:
-        return f"Similarity to the query finds hidden positives with {measure} {query:.4f}; nothing else was compared."
     best = max(compared, key=lambda row: row["value"])
     gap = f"{interval(best['difference'], best['low'], best['high'])}, p {best['p_holm']:.3f} after Holm"
     if best["p_holm"] >= SURE:
@@ -242,11 +200,8 @@ def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[st
 def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str, float | str]]:
     """What each filter removes if all discard the same share of the judged candidates.
 
-    Rows: filter, rate (requested), discarded (reached; equal doubts are all kept), positives (share of the hidden
-    positives removed) and negatives (share of the true negatives removed).
-
-    With a graph there are filters `rnn-graph` and `joint-graph` too. A filter has one threshold for all queries. A case
-    weighs 1 / (cases of its query).
+    Rows: filter, rate (requested), discarded (reached; equal doubts are all kept), positives and negatives (shares of
+    hidden positives and true negatives removed). A filter has one threshold for all queries.
     """
     rows: list[dict[str, float | str]] = []
     hidden, weights = np.concatenate([case.hidden for case in cases]), weights_of(cases)
@@ -292,10 +247,10 @@ def _reliability(cases: Sequence[Visible]) -> Iterator[dict[str, Any]]:
 
 def _compared(
     values: dict[tuple[str, str], np.ndarray], pairs: Sequence[tuple[str, str]], measures: Sequence[str] = MEASURES
-) -> Rows:
+) -> list[dict[str, Any]]:
     """The differences of (Q,) values of each scorer from another, by measure: one family of tests."""
     keys = [((scorer, measure), (other, measure)) for scorer, other in pairs for measure in measures]
-    return tuple(
+    return [
         {"scorer": one[0], "other": other[0], "measure": one[1], "value": float(values[one].mean()), **row}
         for (one, other), row in zip(keys, differences(values, keys), strict=True)
-    )
+    ]

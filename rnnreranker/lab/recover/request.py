@@ -42,8 +42,6 @@ class RecoverRequest(Request):
         index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
         topics: a name, a file, or qid → text.
         qrels: with several positives a query: a name, a file, {qid: {docid: grade}} or a data frame.
-        run: a Run or a file; None = dense retrieval.
-        encoder: of queries, `name:key=value,…`; None = the one of the index.
         similarity: settings of rNN and of joint similarity, `joint:k=20,positive_weight=0.3,preset=tas-b`.
         beside: teachers in written form, `collective:fb_clusters=24`, see `teachers.known`.
     """
@@ -105,7 +103,6 @@ def check(request: RecoverRequest) -> None:
     teachers = request.teachers
     names = [one.name for one in teachers]
     asked_fields(request.documents, request.fields)
-    words = {"source": ("vectors", "both"), "unjudged": ("skip", "negative")}
     refuse(
         (len(set(names)) < len(names), f"{argument('beside', ' '.join(names))}: expected different names"),
         *(
@@ -118,10 +115,6 @@ def check(request: RecoverRequest) -> None:
         (
             request.documents and "texts" not in needs_of(teachers),
             f"{argument('documents')} goes with a {argument('beside')} that reads texts",
-        ),
-        *(
-            (value not in words[name], f"{argument(name, value)}: {nearest(str(value), words[name])}")
-            for name, value in ((name, getattr(request, name)) for name in words)
         ),
     )
     for name in ("params", "joint", "encoding"):

@@ -53,11 +53,6 @@ class RankedCandidates:
     products: np.ndarray
     scores: np.ndarray
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """(1,): n."""
-        return np.array([self.context.shape[1] - 1])
-
 
 @dataclass(frozen=True)
 class Similarities:
@@ -76,7 +71,7 @@ class Similarities:
 
     def of(self, candidates: RankedCandidates) -> Scores:
         """Name → (R, n) float64, from each positive to the candidates; "query" is the same for all positives."""
-        probes, lengths = np.append(0, candidates.positives + 1), candidates.lengths
+        probes, lengths = np.append(0, candidates.positives + 1), np.array([len(candidates.docids)])
         mixed = VectorSimilarity(lengths, self.params, self.threads, candidates.context)
         near, alike = _ends(mixed.geometric(probes)), _ends(mixed.jaccard(probes[1:]))
         scores = {"query": np.broadcast_to(near[:1], near[1:].shape), "geometric": near[1:], "jaccard": alike}
@@ -84,16 +79,14 @@ class Similarities:
         joint = VectorSimilarity(lengths, self.joint, self.threads, candidates.context)
         near, alike = _ends(joint.geometric(probes)), _ends(joint.jaccard(probes))
         a, lam = self.joint.positive_weight, self.joint.lam
-        scores["joint-geometric"] = both(near, alike, a, 1.0)
-        scores["joint-jaccard"] = both(near, alike, a, 0.0)
-        scores["joint"] = both(near, alike, a, lam)
+        mixtures = {"joint-geometric": (a, 1.0), "joint-jaccard": (a, 0.0), "joint": (a, lam)}
         if self.ablations:
-            scores |= {f"joint, lambda {other:g}": both(near, alike, a, other) for other in LAMBDAS if other != lam}
-            scores |= {f"joint, a {other:g}": both(near, alike, other, lam) for other in WEIGHTS if other != a}
-            plain = jaccard_similarity(
-                candidates.context, self.joint, probes=probes.tolist(), engine=PlainNeighbours()
-            )[0, :, 1:]
-            scores["joint, plain neighbours"] = both(near, plain.astype(np.float64), a, lam)
+            mixtures |= {f"joint, lambda {other:g}": (a, other) for other in LAMBDAS if other != lam}
+            mixtures |= {f"joint, a {other:g}": (other, lam) for other in WEIGHTS if other != a}
+        scores |= {name: both(near, alike, *weights) for name, weights in mixtures.items()}
+        if self.ablations:
+            plain = jaccard_similarity(candidates.context, self.joint, probes=probes.tolist(), engine=PlainNeighbours())
+            scores["joint, plain neighbours"] = both(near, _ends(plain[:, :, 1:]), a, lam)
             products = inner_products(candidates.context[0], shift_free=True)
             for share, count in SMOOTHING:
                 scores[f"joint, smoothed {share:g} over {count}"] = smooth(scores["joint"], products, share, count)
@@ -111,16 +104,15 @@ class Similarities:
         lengths, back = np.full(len(order), count), np.argsort(order, axis=1)
         single = GraphSimilarity(lengths, self.params, self.threads, graph, candidates.rows[order])
         first = np.ones(1, dtype=np.int64)
-        near, alike = (
-            np.take_along_axis(one[:, 0].astype(np.float64), back, axis=1)
-            for one in (single.geometric(first), single.jaccard(first))
-        )
-        scores = {"geometric": near, "jaccard": alike}
-        scores["mixed"] = self.params.lam * near + (1.0 - self.params.lam) * alike
+        scores = {
+            name: np.take_along_axis(one[:, 0].astype(np.float64), back, axis=1)
+            for name, one in (("geometric", single.geometric(first)), ("jaccard", single.jaccard(first)))
+        }
+        scores["mixed"] = self.params.lam * scores["geometric"] + (1.0 - self.params.lam) * scores["jaccard"]
         a, lam = self.joint.positive_weight, self.joint.lam
         asked = Asked(np.arange(count)[None], candidates.scores[None], candidates.products[None])
         for name, edges in self._graphs.items():
-            joint = GraphSimilarity(candidates.lengths, self.joint, self.threads, edges, candidates.rows[None], asked)
+            joint = GraphSimilarity(lengths[:1], self.joint, self.threads, edges, candidates.rows[None], asked)
             scores[name] = both(_ends(joint.geometric(probes)), _ends(joint.jaccard(probes)), a, lam)
         return {OF_GRAPH + name: values for name, values in scores.items()}
 
@@ -156,12 +148,11 @@ def _ends(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Visible:
-    """A query with visible positives and its other judged candidates.
+    """A query with visible positives and its n other judged candidates, in the order of the run.
 
-    positives: docids of the visible ones; docids: the n others, in the order of the run; hidden: (n,) bool, the
-    positives among them; scores: scorer → (n,) float64, mean over the visible positives; mass: (n,) float64,
-    probability in joint labels of the visible positives; positive_scores: inner products of query and visible
-    positives; raw: (n,) float64, of query and candidates.
+    positives: docids of the visible ones; docids: of the others; hidden: (n,) bool; scores: scorer → (n,) float64,
+    mean over the visible positives; mass: (n,) float64, probability in joint labels; positive_scores, raw: float64,
+    inner products with the query of visible positives and of the others.
     """
 
     qid: str
@@ -189,108 +180,56 @@ def visible_positives(
     """Each positive of each query in turn, if a hidden positive and a judged negative remain.
 
     With several visible positives, each is joined by those that follow it in the run, in a circle. The first
-    `params.context` candidates form the context; only judged ones are ranked unless unjudged ones count as negatives.
-    Positives outside the context are ignored. `relevant`, `unjudged` and `visible` are as in `RecoverRequest`.
+    `params.context` candidates form neighbourhoods; unjudged ones are ranked only if they count as negatives.
 
     Raises:
         InputError: a candidate or query without a vector, a candidate missing from the graph, no usable query.
     """
-    grades: dict[str, dict[str, int]] = {}
-    columns = (qrels[name].tolist() for name in ("query_id", "doc_id", "relevance"))
-    for qid, docid, grade in zip(*columns, strict=True):
-        grades.setdefault(qid, {})[docid] = int(grade)
+    grades = qrels.set_index("doc_id").groupby("query_id")["relevance"].agg(dict).to_dict()
     row_of = {qid: row for row, qid in enumerate(queries.qids)}
-    several = lower = used = 0  # queries with enough positives; with enough of lower grades; with a negative too
-    wanted, size = visible + 1, similarities.params.context
+    used, size = 0, similarities.params.context
     for qid in run.qids:
-        judged = grades.get(qid, {})
-        docids = run.ranked(qid)[:size]
+        judged, docids = grades.get(qid, {}), run.ranked(qid)[:size]
         known = np.array([docid in judged or unjudged == "negative" for docid in docids], dtype=bool)
         positive = np.array([judged.get(docid, 0) >= relevant for docid in docids], dtype=bool)
-        several += positive.sum() >= wanted
-        lower += sum(judged.get(docid, 0) >= 1 for docid in docids) >= wanted
-        if positive.sum() < wanted or not (known & ~positive).any():
+        if positive.sum() <= visible or not (known & ~positive).any():
             continue
         used += 1
         if qid not in row_of:
             raise InputError(f"query {qid} has no vector; check that topics and run match")
-        query = queries.vectors[row_of[qid]]
-        candidates = _candidates(qid, docids, positive, vectors, query, similarities, run)
-        yield from _of_query(qid, docids, known, positive, candidates, similarities, visible)
+        rows: list[Any] = [None, None]
+        for number, (source, name) in enumerate(((vectors, "index"), (similarities.graph, "graph"))):
+            if source is not None:
+                rows[number] = source.rows(docids)
+                if (rows[number] < 0).any():
+                    lost = docids[int(np.argmin(rows[number]))]
+                    raise InputError(f"query {qid}: {lost} is not in the {name}; use the run's own index")
+        context = np.concatenate([queries.vectors[row_of[qid]][None], vectors.fetch(rows[0])]).astype(np.float32)[None]
+        products = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
+        in_run = np.array([score for _, score in run[qid][: len(docids)]])
+        positives = np.flatnonzero(positive)
+        scores = similarities.of(RankedCandidates(qid, docids, context, positives, rows[1], products, in_run))
+        for first in range(len(positives)):
+            chosen = np.sort((first + np.arange(visible)) % len(positives))
+            seen, others = positives[chosen], known.copy()
+            others[seen] = False
+            means = {name: each[chosen].mean(axis=0) for name, each in scores.items()}
+            shown, real = np.zeros((1, len(docids)), dtype=bool), np.ones((1, len(docids)), dtype=bool)
+            shown[0, seen] = True
+            mass = targets(means["joint"][None], shown, real, LabelParams())[0].astype(np.float64)
+            yield Visible(
+                qid,
+                tuple(docids[row] for row in seen.tolist()),
+                tuple(docid for docid, other in zip(docids, others.tolist(), strict=True) if other),
+                positive[others],
+                {name: mean[others] for name, mean in means.items()},
+                mass[others],
+                products[seen],
+                products[others],
+            )
     if not used:
-        number = {2: "two", 3: "three"}.get(wanted, str(wanted))
+        names = [argument("unjudged", "negative"), f"a lower {argument('relevant')}", argument("context")]
         raise InputError(
-            f"no query has {number} positives and a judged negative among its candidates: nothing can be hidden; "
-            + _remedy(number, int(several), lower, relevant, unjudged, size)
-        )
-
-
-def _remedy(number: str, several: int, lower: int, relevant: int, unjudged: str, context: int) -> str:
-    if several and unjudged == "skip":
-        return (
-            f"{several} have {number} positives and no judged negative: count candidates without a judgement as "
-            f"negatives ({argument('unjudged', 'negative')}), or give judgements of negatives"
-        )
-    if several:
-        return f"{several} have positives alone: give more candidates ({argument('context')}, {argument('run')})"
-    if lower:
-        return (
-            f"{lower} have {number} of grades 1 to {relevant - 1}: give a lower {argument('relevant')} than {relevant}"
-        )
-    more = f"give more candidates ({argument('context')}, {argument('run')}), or more judgements"
-    return f"none has {number} positives within the first {context}: {more}"
-
-
-def _candidates(
-    qid: str,
-    docids: list[str],
-    positive: np.ndarray,
-    vectors: VectorSource,
-    query: np.ndarray,
-    similarities: Similarities,
-    run: Run,
-) -> RankedCandidates:
-    rows = vectors.rows(docids)
-    if (rows < 0).any():
-        raise InputError(f"query {qid}: {docids[int(np.argmin(rows))]} is not in the index; use the run's own index")
-    in_graph = None
-    if similarities.graph is not None:
-        in_graph = similarities.graph.rows(docids)
-        if (in_graph < 0).any():
-            lost = docids[int(np.argmin(in_graph))]
-            raise InputError(f"query {qid}: {lost} is not in the graph; use the run's own index")
-    context = np.concatenate([query[None], vectors.fetch(rows)]).astype(np.float32)[None]
-    products = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
-    scores = np.array([score for _, score in run[qid][: len(docids)]])
-    return RankedCandidates(qid, docids, context, np.flatnonzero(positive), in_graph, products, scores)
-
-
-def _of_query(
-    qid: str,
-    docids: list[str],
-    known: np.ndarray,
-    positive: np.ndarray,
-    candidates: RankedCandidates,
-    similarities: Similarities,
-    visible: int,
-) -> Iterator[Visible]:
-    scores, positives = similarities.of(candidates), candidates.positives
-    for first in range(len(positives)):
-        chosen = np.sort((first + np.arange(visible)) % len(positives))
-        seen = positives[chosen]
-        others = known.copy()
-        others[seen] = False
-        means = {name: each[chosen].mean(axis=0) for name, each in scores.items()}
-        shown, real = np.zeros((1, len(docids)), dtype=bool), np.ones((1, len(docids)), dtype=bool)
-        shown[0, seen] = True
-        mass = targets(means["joint"][None], shown, real, LabelParams())[0].astype(np.float64)
-        yield Visible(
-            qid,
-            tuple(docids[row] for row in seen.tolist()),
-            tuple(docid for docid, other in zip(docids, others.tolist(), strict=True) if other),
-            positive[others],
-            {name: mean[others] for name, mean in means.items()},
-            mass[others],
-            candidates.products[seen],
-            candidates.products[others],
+            f"no query has {visible + 1} positives and a judged negative among its first {size} candidates: nothing "
+            f"can be hidden; give {', '.join(names)} or more judgements"
         )

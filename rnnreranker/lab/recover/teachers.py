@@ -69,8 +69,6 @@ def scores_of(
 ) -> tuple[Callable[[str, Sequence[str], np.ndarray], Scores], dict[str, Any]]:
     """A function (qid, n docids, R positives) → name → (R, n) float64 scores, and name → the teacher's description.
 
-    Only a teacher whose feedback is the visible positive gives each positive other scores.
-
     Args:
         run: the candidates, all of which are scored; topics: texts of its queries.
         how: documents, fields, encoded_queries and threads, as in `SearchRequest`.
