@@ -303,13 +303,15 @@ def compared(scores: Scores, systems: Sequence[System]) -> pandas.DataFrame:
     table = pandas.DataFrame({"system": list(map(str, systems))})
     table[list(scores.measures)] = scores.means
     with_stage = [one for one in systems if one != one.base]
-    tests = differences(values, [(one, one.base) for one in with_stage])
+    tests: list[dict[str, Any]] = [*differences(values, [(one, one.base) for one in with_stage])]
     for row, one in zip(tests, with_stage, strict=True):
         gaps = values[one] - values[one.base]
-        row |= {"won": int((gaps > SAME).sum()), "lost": int((gaps < -SAME).sum())}
-    rows = dict(zip(with_stage, tests, strict=True))
-    for name in ("difference", "low", "high", "p_holm", "won", "lost"):
-        table[name] = [rows[one][name] if one in rows else np.nan for one in systems]
+        row |= {"won": (gaps > SAME).sum(), "lost": (gaps < -SAME).sum()}
+    numbers, columns = (
+        [systems.index(one) for one in with_stage],
+        ["difference", "low", "high", "p_holm", "won", "lost"],
+    )
+    table = table.join(pandas.DataFrame(tests, index=numbers, columns=columns, dtype=float))
     table[JUDGED] = scores.judged.mean(axis=1)
     return table
 
