@@ -21,11 +21,10 @@ NEIGHBOURS = (3, 5, 7, 10, 15, 21, 30)
 FOLDS = 5
 WHOLE = "all parts"  # the row that ablations are compared with
 ABLATIONS = "ablations"
-SWEEPS = ("context", "lambda", "grid", ABLATIONS)
 
 
 def sweep(names: Sequence[str], objective: Objective, params: RnnParams) -> dict[str, Rows]:
-    """Name → rows of some of `SWEEPS`, with value, low, high (95% bootstrap interval over topics).
+    """Name → rows of sweeps, with value, low, high (95% bootstrap interval over topics).
 
     context: milliseconds (processor time a query), as in Figures 3 to 9 of paper 000. lambda: lam, fold_low, fold_high
     (lowest and highest mean of five parts of the topics). grid: context, k. ablations: what, difference from all parts,
