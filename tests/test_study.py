@@ -273,7 +273,7 @@ def test_a_setting_as_a_flag_says_its_form(capsys: pytest.CaptureFixture[str]) -
             {"arms": ["a:labels=evidnce"]},
             "arms=a:labels=evidnce: labels=evidnce: evidnce: no such labeler; did you mean evidence",
         ),
-        ({"first_stages": ["bm25:k9=1"]}, "first_stages=bm25:k9=1: unknown parameters of bm25: k9"),
+        ({"first_stages": ["bm25:k9=1"]}, "first_stages=bm25:k9=1: no setting k9"),
         ({"splits": "warm"}, "splits=warm: "),
         ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),
         ({"seeds": 0}, "seeds=0: expected an integer >= 1"),
