@@ -112,7 +112,7 @@ def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
     """Arm → trainings, `unchanged` (trainings whose best step is 0), means of best_step, steps and seconds."""
     import pandas
 
-    by_arm: dict[str, dict[str, float]] = {}
+    by_arm: dict[str, Any] = {}
     for arm, own in _having("best_step", records).items():
         table = pandas.DataFrame(own)[["best_step", "steps", "seconds"]]
         unchanged = int((table["best_step"] == 0).sum())

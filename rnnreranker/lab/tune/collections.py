@@ -132,8 +132,8 @@ def leave_one_out(
         default, chosen = gains_of(name, 0), gains_of(name, best)
         ends = bootstrap_intervals(np.stack([default, chosen])).tolist()
         cell = {"name": name, "collection": of[name], "topics": len(default), "base": float(bases[name].mean())}
-        for what, values, (low, high) in zip(("default", "chosen"), (default, chosen), ends, strict=True):
-            cell |= {what: float(values.mean()), f"{what}_low": low, f"{what}_high": high}
+        for what, own, (low, high) in zip(("default", "chosen"), (default, chosen), ends, strict=True):
+            cell |= {what: float(own.mean()), f"{what}_low": low, f"{what}_high": high}
         cells.append(cell | {"setting": best})
     worth = {name: weigh(np.stack(list(gains.values()), axis=1)) for name, weigh in RULES.items()}
     first = space.fixed.to_dict()
