@@ -282,20 +282,18 @@ def typed_name(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get("flag") or field.name).replace("-", "_")
 
 
-def words(values: Mapping[str, Any], kind: type | None = None) -> list[str]:
-    """Values of fields as words of a command line; kind: the class of the fields.
+def words(values: Mapping[str, Any]) -> list[str]:
+    """Values by name as words of a command line.
 
     >>> words({"n_max": 4, "learn_temperature": False, "normalize": None})
     ['--n-max', '4', '--no-learn-temperature', '--normalize', 'none']
     """
     flags: list[str] = []
-    names = {field.name: typed_name(field) for field in dataclasses.fields(kind)} if kind is not None else {}
     for name, value in values.items():
-        word = flag(names.get(name, name))
         if isinstance(value, bool):
-            flags.append(word if value else "--no-" + word.removeprefix("--"))
+            flags.append(flag(name if value else f"no_{name}"))
         else:
-            flags += [word, "none" if value is None else str(value)]
+            flags += [flag(name), "none" if value is None else str(value)]
     return flags
 
 

@@ -23,7 +23,7 @@ from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import protocol_of, relevant_from
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.search.defaults import RNN
-from rnnreranker.search.flags import EVERYDAY
+from rnnreranker.search.flags import EVERYDAY, typed_rnn
 from rnnreranker.search.request import NO_RERANKING, OutputRequest, RnnFlags, SearchRequest, check
 
 if TYPE_CHECKING:
@@ -143,11 +143,8 @@ def _rerankers(args: Any, explained: bool) -> list[Form]:
 
     explained: whether a page shows the reranker, so that it cannot be left out.
     """
-    typed = command.given(args, RnnParams)
-    with command.naming_flags(typed):
-        RnnParams(**typed)  # each says by its flag what is wrong with it
-    others = {"from": args.source, "queries": args.queries, "preset": args.preset}
-    typed |= {name: value for name, value in others.items() if value is not None}
+    others = {"from": args.source, "queries": args.queries}
+    typed = typed_rnn(args) | {name: value for name, value in others.items() if value is not None}
     forms = [Written.read(one) for one in args.rerank or ([RNN] if typed else [])]
     if not forms:
         return [str(RNN) if explained else RNN]

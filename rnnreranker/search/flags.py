@@ -12,13 +12,14 @@ from rnnreranker.rnn import RnnParams
 EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that help shows
 
 
-def with_rnn(args: Any, form: Form, of: str, settings: type[RnnParams] = RnnParams) -> Written:
-    """A written form with the flags of rNN and --preset; of: the flag of the form.
-
-    Raises:
-        InputError: values out of range, by their flags; a setting in both.
-    """
+def typed_rnn(args: Any, settings: type[RnnParams] = RnnParams) -> dict[str, Any]:
+    """The flags of rNN and --preset that were typed; InputError: values out of range, by their flags."""
     typed = command.given(args, settings)
     with command.naming_flags(typed):
-        settings(**typed)  # each says by its flag what is wrong with it
-    return Written.read(form).beside(typed | ({} if args.preset is None else {PRESET: args.preset}), of)
+        settings(**typed)
+    return typed | ({} if args.preset is None else {PRESET: args.preset})
+
+
+def with_rnn(args: Any, form: Form, of: str, settings: type[RnnParams] = RnnParams) -> Written:
+    """A written form with the flags of rNN and --preset; of: the flag of the form; InputError: a setting in both."""
+    return Written.read(form).beside(typed_rnn(args, settings), of)

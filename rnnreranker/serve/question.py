@@ -40,17 +40,8 @@ class SearchQuestion:
 
     def request(self, index: Any, **others: Any) -> SearchRequest:
         """The request of the library; InputError: methods that load a file or a model."""
-        request = SearchRequest(
-            index=index,
-            query=self.query,
-            retrieve=self.retrieve,
-            fuse=self.fuse,
-            prf=self.prf,
-            expand=self.expand,
-            rerank=self.rerank,
-            hits=self.hits,
-            **others,
-        )
+        own = {name: value for name, value in vars(self).items() if name not in ("topic", "limit")}
+        request = SearchRequest(index=index, **own, **others)
         for form in [*as_list(self.rerank), *as_list(self.prf), *as_list(self.expand), *as_list(self.fuse)]:
             _refuse_files(Written.read(form))
         for form in [] if self.retrieve is None else read_joined(self.retrieve):
