@@ -432,7 +432,8 @@ def test_no_network_for_a_prebuilt_index(files: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSERINI_CACHE": str(files / "cache")}
     done = subprocess.run([sys.executable, "-c", program, *flags], capture_output=True, text=True, env=environment)
     assert done.returncode == 2
-    assert re.fullmatch(r"error: msmarco-v1-passage.* not in the cache and cannot be downloaded .*\n", done.stderr)
+    said = done.stderr.splitlines()[-1]  # a slow machine logs the phase before
+    assert re.fullmatch(r"error: msmarco-v1-passage.* not in the cache and cannot be downloaded .*", said)
     assert os.listdir(files / "out") == []
 
 
