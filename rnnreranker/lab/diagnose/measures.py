@@ -24,7 +24,7 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
 
     Args:
         first, second: n >= 1 distinct names each, best first.
-        p: in (0, 1); a larger p weighs deeper ranks more.
+        p: in (0, 1).
 
     >>> rank_biased_overlap("ab", "ab"), rank_biased_overlap("ab", "cd")
     (1.0, 0.0)

@@ -148,10 +148,7 @@ def _about(request: StudyRequest, arms: Sequence[Arm]) -> dict[str, Any]:
 
 
 def run_arms(studied: Studied, tasks: Sequence[Task], arms: Sequence[Arm | None]) -> list[dict[str, Any]]:
-    """The records of all arms on all tasks, see `run_trial`; existing files are reused.
-
-    A worker writes a whole record at once: a killed worker loses only its current trial.
-    """
+    """The records of all arms on all tasks, see `run_trial`; existing files are reused."""
     request = studied.request
     studied.work.mkdir(parents=True, exist_ok=True)
     work = [(studied, task, arm) for arm in arms for task in tasks]

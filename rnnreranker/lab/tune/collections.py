@@ -38,8 +38,6 @@ LOSS = 3.0  # a loss counts this many times as much as a gain of the same size
 def capped_gain(gains: np.ndarray) -> np.ndarray:
     """(S,) float64: mean over the cells of (S, C) gains; a gain counts at most `CAP`, a loss `LOSS` times.
 
-    So a large gain on one cell does not outweigh a loss on another.
-
     >>> capped_gain(np.array([[0.09, -0.03], [0.02, 0.01]])).round(4).tolist()
     [-0.035, 0.015]
     """

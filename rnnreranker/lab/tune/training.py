@@ -132,8 +132,6 @@ def tune_jointly(
 ) -> Search:
     """Search the settings whose training validates best; the first trial is the default.
 
-    A training below the median of earlier trials at the same validation stops early.
-
     Raises:
         InputError: as `search`; the trial's queries cannot be labelled or trained on.
     """
@@ -147,8 +145,7 @@ def load_trainings(request: TuneTrainRequest, work: str | Path) -> Trainings:
     """What trials share: queries for training, validation and test.
 
     Raises:
-        InputError: unreadable files, files that do not belong together, too few queries, an index without vectors or
-            without the name of its encoder.
+        InputError: unreadable files, files that do not belong together, too few queries, an unusable index.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import check_held_out, topics_of
