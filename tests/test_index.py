@@ -20,7 +20,7 @@ import pytest
 
 from rnnreranker import build_index
 from rnnreranker.base import method
-from rnnreranker.base.errors import DataWarning, InputError, UnavailableError
+from rnnreranker.base.errors import DataWarning, InputError, MissingDependencyError, UnavailableError
 from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.data.document import Document
 from rnnreranker.encode.graph import Refused
@@ -31,7 +31,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part, describe
 from rnnreranker.parts.texts import CorpusWriter, documents_of, texts_of
 from rnnreranker.parts.vectors import open_vectors
-from rnnreranker.parts.vectors.part import DensePart
+from rnnreranker.parts.vectors.part import DenseParams, DensePart
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -87,6 +87,14 @@ def test_float32_is_a_faiss_folder(tmp_path: Path) -> None:
     expected.add(source.fetch(np.arange(25)))
     assert (tmp_path / "out" / "index").read_bytes() == faiss.serialize_index(expected).tobytes()
     assert sorted(os.listdir(tmp_path)) == ["out"]
+
+
+def test_a_missing_faiss_is_said_before_anything_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(
+        MissingDependencyError, match="faiss is needed for writing a dense index: pip install faiss-cpu"
+    ):
+        DensePart.make(DenseParams(), {})
 
 
 def test_float16_is_a_matrix(tmp_path: Path) -> None:

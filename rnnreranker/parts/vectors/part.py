@@ -68,6 +68,8 @@ class DensePart(PartByEncoder):
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
+        if params.dtype == "float32":  # before hours of encoding
+            require("faiss", "writing a dense index", "faiss-cpu")
         return OwnVectors(params.dtype) if params.encoder == OWN else cls(cls.opened_encoder(params), params.dtype)
 
     @classmethod
