@@ -73,7 +73,7 @@ def test_a_written_form_holds_the_settings_of_labels(tmp_path: Path) -> None:
         ({"method": "hard", "depth": 0}, "^depth=0: expected an integer >= 1$"),
         ({"method": "hard", "device": "cpu"}, "^device says where a teacher such as cross-encoder computes"),
         ({"method": "hard", "topic": "x"}, "^no argument topic, did you mean topics"),
-        ({"method": "hard", "backend": "rai"}, "^backend rai: not known"),
+        ({"method": "hard", "backend": "rai"}, "^backend=rai: did you mean ray"),
         ({"method": "hard", "output": "x.tsv"}, r"^x\.tsv: .*give a name ending in \.parquet \(labels\.export\.write_"),
     ],
 )

@@ -43,6 +43,7 @@ GROUPS = {  # title of a group of flags → fields
     ),
     "work": ("compares", "title", "work", "jobs", "backend", "address", "device", "compute_dtype"),
 }
+HIDDEN = ("context", "labelled_queries", "relevant", "compares", "title")  # flags that the help leaves out
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_request_flags(parser, StudyFlags, "output")
     for title, names in GROUPS.items():
         group = parser.add_argument_group(title)
-        command.add_request_flags(group, StudyRequest, *names)
+        command.add_request_flags(group, StudyRequest, *names, **{name: "" for name in names if name in HIDDEN})
         if title == "training":
             others = [name for name in hints_of(TrainParams) if name not in EVERYDAY]
             usual = TrainParams(**USUAL["query"])

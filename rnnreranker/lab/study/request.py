@@ -144,17 +144,22 @@ class StudyRequest(ComputesOnDevices, Request):
     encoder: str | None = setting(None, "to begin with, of queries by default the one that made the index")
     model: Form = setting("query", "of all arms, with its settings: query, dual, sparse, late, cross")
     loss: Form | None = setting(None, "what it lowers, where an arm does not say: distance:alpha=0.7")
-    learning_rates: Sequence[float] | None = setting(None, "choose one a fold, on validation queries")
+    learning_rates: Sequence[float] | None = setting(None, "choose one a fold, on validation queries", metavar="R")
     seeds: int = setting(3, "trainings of every arm", at_least=1)
     arms: Sequence[Form] | str | Mapping[str, Mapping[str, Any] | None] = setting(
         ("trained",),
         f"settings: {', '.join(hints_of(ArmParams))}, and those of the training",
+        metavar="ARM",
     )
     against: str | None = setting(None, "that the others are compared with, beside the model as it was")
     context: int = setting(60, "of query encoders: candidates of labels", at_least=1)
-    first_stages: Sequence[Form] = setting(("bm25", "impact"), "of negatives, or of fused labels, by retriever")
-    test_topics: str | Path | Mapping[str, str] | None = setting(None, "test on these instead of folds")
-    test_qrels: Qrels | None = setting(None, "judgements of --test-topics")
+    first_stages: Sequence[Form] = setting(
+        ("bm25", "impact"), "of negatives, or of fused labels, by retriever", metavar="M"
+    )
+    test_topics: str | Path | Mapping[str, str] | None = setting(
+        None, "test on these instead of folds", metavar="TOPICS"
+    )
+    test_qrels: Qrels | None = setting(None, "judgements of --test-topics", metavar="QRELS")
     folds: int | None = setting(None, "default: 5; with --splits the first ones, 4", at_least=1)
     splits: str | None = setting(None, "paper 004's parts, 60/20/20 or 20/20/60", one_of=lambda: [*SETTINGS])
     labelled_queries: int | None = setting(None, "trained on or validated, by the seed (default: all)", at_least=1)
