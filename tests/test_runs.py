@@ -253,7 +253,7 @@ def test_some_queries_by_number_or_mask() -> None:
     for mask in ([True, False, True], np.array([True, False, True])):
         assert list(run.of_queries(mask)) == ["a", "c"]
     assert len(run.of_queries([])) == len(run.of_queries(np.zeros(3, dtype=bool))) == 0
-    for wrong in ([True, False], [0, 0], [3], [0.5], ["a"]):
+    for wrong in ([True, False], [0, 0], [3], [-1], [0.5], ["a"]):
         with pytest.raises(InputError, match=r"^queries: .*; expected (numbers below 3|distinct ones)"):
             run.of_queries(wrong)  # type: ignore[arg-type]
 

@@ -176,8 +176,8 @@ class Run(Columns):
             chosen = np.arange(len(self))[numbers]
         except IndexError as error:
             raise InputError(f"queries: {error}; expected numbers below {len(self)} or as many truth values") from None
-        if len(np.unique(chosen)) < len(chosen):
-            raise InputError("queries: a number twice; expected distinct ones")
+        if len(np.unique(chosen)) < len(chosen) or np.min(numbers, initial=0) < 0:
+            raise InputError("queries: a number twice, or below 0; expected distinct ones from 0")
         lengths = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
