@@ -223,7 +223,7 @@ def test_the_number_of_the_readme_is_that_on_record() -> None:
     over = table.over("rnn", "minmax")
     low, high = over.bounds
     said = (
-        f"**{over.gain:+.4f} nDCG@10 [{low:+.4f}, {high:+.4f}]** with it, {over.base:.4f} → {over.base + over.gain:.4f}"
+        f"**{over.gain:+.4f} nDCG@10 [{low:+.4f}, {high:+.4f}]** with rNN, {over.base:.4f} → {over.base + over.gain:.4f}"
     )
     said += (
         f" (95% interval over queries), and {over.of('AP').gain:+.4f} AP; RR@10 stays ({over.of('RR@10').gain:+.4f})"

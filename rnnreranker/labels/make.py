@@ -1,4 +1,4 @@
-"""`make_labels` and the command: labels of a request, from files to a file or in memory."""
+"""`make_labels` and its command: compute labels, from files or objects in memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Inputs of labels; a part of it may travel to another machine, which sees the same files.
+    """The inputs of labelling. Another machine that sees the same files may do a part of them.
 
     Attributes:
         judged: positives by query; relevant: lowest positive grade.
@@ -117,7 +117,7 @@ class Job:
         return self.index.texts
 
     def digest_of_texts(self) -> str:
-        """The identity of the texts: digest of a file or name of a data set, with unusual fields."""
+        """Identifies the texts: a file's digest or a data set's name, plus non-default fields."""
         if self.documents is None:
             return file_digest(file_of_texts(self._folder_of_texts))
         named = file_digest(Path(self.documents).expanduser()) if is_there(self.documents) else self.documents
@@ -134,7 +134,7 @@ class Job:
         return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
     def contents(self) -> Iterator[Any]:
-        """All inputs, for a fingerprint; equal runs have equal contents, whatever their tables of docids."""
+        """All inputs, to fingerprint; equal runs give equal contents, even if docid tables differ."""
         import pandas
 
         order = pandas.unique(self.run.rows)  # as the docids first appear
@@ -185,7 +185,7 @@ def make_shards(
 
     Args:
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` holds finished shards meanwhile.
-        share: make only these shards; returns the number of shards `made`, and of the share's `own`.
+        share: make only its shards; returns how many were `made` and how many it has (`own`).
         backend, address: who makes shards, of `BACKENDS`; a cluster must see the same files.
         jobs: shards at the same time; None = one per core.
 

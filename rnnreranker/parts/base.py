@@ -30,7 +30,7 @@ class Part(ABC):
     Attributes:
         name, aliases: in `--parts`, YAML and rnnreranker.json. rank: order among the parts.
         Params: settings; one with `setting(flag=…)` is also a flag of `index`.
-        gives, gives_queries: the needs that it fills, of documents and of queries.
+        gives, gives_queries: method inputs it provides, of documents and queries.
         made_of: the part is made of one of these; empty = of the texts.
         encoder: kind of the encoder that the setting `encoder` names. OfEncoder: settings of that encoder.
         folder: of its files, by default its name. automatic: whether `--parts auto` makes it. packages: listed with
@@ -113,7 +113,7 @@ class Part(ABC):
 
     @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
-        """Whether an index has the part, if it is made of others with these settings; None = any."""
+        """Whether an index has the part, with these settings if made of others; None = any."""
         if cls.at(index) is None or params is None or not cls.made_of:
             return cls.at(index) is not None
         return bool(cls.params_of(describe(index).get("parts", {}).get(cls.name, {})) == params)

@@ -11,7 +11,7 @@ from rnnreranker.rnn import checks, reference
 from rnnreranker.rnn.contexts import ContextBatch, Engine, Fill, check_problem, scored, similarities
 from rnnreranker.rnn.params import RnnParams
 
-Load = Callable[[int, np.ndarray], np.ndarray]  # the vectors of a context: the rows, filled, or where they are already
+Load = Callable[[int, np.ndarray], np.ndarray]  # returns a context's vectors: the given array, filled, or a view
 Lengths = np.ndarray | Sequence[int] | None
 Base = np.ndarray | Sequence[Sequence[float]] | None
 
@@ -29,14 +29,14 @@ def rnn_similarity(
     """s* of every candidate: (B, N) float32, in candidate order; -inf for padding.
 
     s* mixes first stage, inner product with the query and Jaccard similarity of reciprocal neighbours; see `RnnParams`,
-    whose `context` is ignored. With scale "none" it is eq. 1 of paper 000, lambda s(q, c) + (1 - lambda) J(q, c); with
-    "minmax" it is in [0, 1].
+    whose `context` is ignored. Scale "none" gives lambda s(q, c) + (1 - lambda) J(q, c) (Zerveas et al. eq. 1);
+    "minmax" gives [0, 1].
 
     queries: (B, d); candidates: (B, N, d), N >= 1; cast to float32.
-    base: (B, N) scores of a first stage, with the candidates in its order. None = the inner products; then the order
-    does not matter.
-    lengths: (B,) real candidates of each row, 0..N (None = all). threads: at most (None = one per core); results do not
-    depend on it. engine: None = by the amount of work.
+    base: (B, N) first-stage scores; candidates are in first-stage order. None = inner products, with candidates in
+    any order.
+    lengths: (B,) real candidates of each row, 0..N (None = all). threads: maximum (None = one per core), with the
+    same results. engine: None = chosen by workload.
 
     Raises:
         InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, an exponential
@@ -122,7 +122,7 @@ def jaccard_similarity(
 
 
 def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndarray | None = None) -> np.ndarray:
-    """(N,) float32: s* of the candidates of one query, as `rnn_similarity`, of given similarities.
+    """(N,) float32: as `rnn_similarity` for one query, but from a matrix of similarities.
 
     similarity: (N + 1, N + 1), symmetric, row 0 the query; base: (N,) scores of a first stage, None = row 0.
 
@@ -172,7 +172,7 @@ def of_vectors(load: Load, real: np.ndarray, dimension: int) -> ContextBatch:
 
 
 def padded(values: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
-    """(..., width) float32: the first `counts`, (...), of (..., N) float64, then -inf."""
+    """Cut or pad `values` to `width`, float32: -inf after each row's first `counts`."""
     out = np.full((*counts.shape, width), -np.inf, dtype=np.float32)
     there, common = np.arange(width) < counts[..., None], min(width, values.shape[-1])
     np.copyto(out[..., :common], values[..., :common], where=there[..., :common], casting="same_kind")

@@ -1,4 +1,4 @@
-"""A search from its request to its runs: the choices of `auto`, and the methods in their order."""
+"""Runs a search request: `auto` chooses its parts, then its methods run in order."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Pipeline:
     def stages(self, given: Run | None = None) -> list[Run]:
         """The run of each stage: retrieved or given, expanded, reranked once or more.
 
-        Runs have their whole depth, and passages stay passages.
+        Runs are not cut; passages are not merged to documents.
         """
         remove, passages = self.request.remove_query, self.request.methods.passages
         with phase("query vectors"):
@@ -91,7 +91,7 @@ class Pipeline:
         if remove:
             runs = [without_own(run, self.request.methods.passages).head(self.depth) for run in runs]
         others = [run for one, run in zip(self.retrievers, runs, strict=True) if "vectors" not in one.needs]
-        if others and {"query vectors", "vectors"} <= self.needs:  # a run of words says more of vectors than their own
+        if others and {"query vectors", "vectors"} <= self.needs:  # a lexical run tests vectors better than their own
             self.inputs.compared = self.inputs.query_vectors
             notice_mismatch(others[0], self.inputs.query_vectors, self.inputs.vectors)
         if len(runs) == 1:
@@ -178,8 +178,8 @@ def open_pipeline(
 def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, retrieved_by: list[str]) -> Chosen:
     """A reranker with its `queries`.
 
-    "encoded" with vectors and tokens. From a graph: "run" just after dense retrieval (`retrieved_by`) from its vectors,
-    whose scores are their inner products; else "encoded" if the index has these vectors; else "none".
+    "encoded" with vectors and tokens. With a graph: "run" right after dense retrieval (`retrieved_by`) by its
+    vectors, since those scores are inner products; else "encoded" if the index has these vectors; else "none".
 
     Raises:
         InputError: encoded queries without the vectors of the graph.
@@ -193,7 +193,7 @@ def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, re
     if chosen.queries == "encoded" and not of_vectors:
         raise InputError(
             f"{argument('queries', 'encoded')}: {index.name} has no vectors that its graph was made from; give "
-            f"{argument('queries', 'none')}, or run where the scores of the run are similarities as the graph has them"
+            f"{argument('queries', 'none')}, or run if the run's scores are the same similarity as the graph's"
         )
     if chosen.queries is not None:
         return chosen

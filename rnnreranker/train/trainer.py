@@ -1,4 +1,4 @@
-"""The trainer of every model, on the Trainer of transformers: it validates, keeps the best weights, and resumes."""
+"""Trains every model with the Trainer of transformers: validates, keeps the best weights, and resumes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rnnreranker.train.params import LONGEST
 from rnnreranker.train.validation import Validation
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
-MARK = "best.json"  # in a checkpoint, written last: one with it is whole
+MARK = "best.json"  # written last: a checkpoint that has it is complete
 BEST = "best.safetensors"  # in a checkpoint: the best weights so far
 WEIGHTS = "weights.safetensors"  # in a checkpoint: what is trained
 Tell = Callable[[int, dict[str, float]], None]  # is called with step and measures of every validation
@@ -78,7 +78,7 @@ class Learner(ABC):
         return {}
 
     def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
-        """Optimizer and schedule; the schedule may `observe` validation losses. None = AdamW, and linear decay or none.
+        """Optimizer and schedule, which may `observe` validation losses. None = AdamW; linear decay or a constant rate.
 
         steps: of the training; every: steps between validations.
         """
@@ -286,7 +286,7 @@ def write_mark(checkpoint: Path, kept: dict[str, Any]) -> None:
 
 def read_mark(checkpoint: Path) -> dict[str, Any]:
     """What the mark of a checkpoint keeps. InputError: the mark or another file has changed."""
-    repair = f"delete {checkpoint}, and the training goes on from the one before"
+    repair = f"delete {checkpoint} to resume from the previous checkpoint"
     mark = read_json(checkpoint / MARK, "mark of a checkpoint", repair)
     if not isinstance(mark, dict) or mark.get("check") != _digest(checkpoint, mark.get("kept")):
         raise InputError(f"{checkpoint}: {MARK} or another file is not as it was written; {repair}")
@@ -316,7 +316,7 @@ def limit_of(path: Path, model: Any, wanted: int | None) -> int:
     """Tokens at which texts are cut: `wanted`, else LONGEST or the model's limit.
 
     Raises:
-        InputError: `wanted` is above the limit; the model is no encoder, or its tokenizer has other words.
+        InputError: `wanted` is above the limit; the model is no encoder, or its tokenizer does not fit it.
     """
     if model.config.is_encoder_decoder:
         raise InputError(f"{path}: an encoder-decoder model; expected an encoder")
