@@ -188,7 +188,7 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         made(source), source, make_topics(), str(tiny), tmp_path / "out", TrainParams(max_steps=1), pooling="mean",
         scorer=small("feed-forward"), checkpoints=False,
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"out: is a scorer .*search --run RUN --rerank scorer:model=.*out$"):
+    with pytest.raises(InputError, match=r"out: is no encoder; use it by .*search --run RUN --rerank scorer:model="):
         Encoder.load(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
         reranker(tmp_path / "out", source, {}).check(make_run())

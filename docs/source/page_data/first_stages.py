@@ -133,7 +133,7 @@ LAYOUTS = {
         (MIXTURE, BEFORE),  # measured when the default had two probes
     ),
     "mpnet": Layout(
-        tuple(one for one in _COLLECTIONS if one.spec != "dl19-dl20-sample"),
+        _COLLECTIONS,
         tuple(
             Stage(one.id, one.title, f"mpnet-{one.id}")  # of BM25 and SPLADE alone only the reranker's vectors differ
             if one.id in ("bm25", "splade")
