@@ -84,7 +84,7 @@ class RnnSearch(SearchEncoderWrapper):
 class HybridSearch:
     """An index of ours as a model of MTEB, built from the documents of each task in a temporary folder.
 
-    parts, encoder, others: as of `build_index`; retrieve, rerank: as of `Index.search`. A task's own candidates have no
+    parts, encoder, others: as in `build_index`; retrieve, rerank: as in `Index.search`. A task's own candidates have no
     scores; the reranker "encoder" gives their first order.
     """
 

@@ -81,7 +81,7 @@ def devices_of(device: str | Devices | None, compute_dtype: str = EXACT) -> Devi
 
 @dataclass(frozen=True, kw_only=True)
 class ComputesOnDevices:
-    """A request with `device` and `compute_dtype`, as of `devices_of`."""
+    """A request with `device` and `compute_dtype`, as in `devices_of`."""
 
     device: str | None = setting(None, ON_DEVICES, metavar="NAME")
     compute_dtype: str = setting(EXACT, "of models there", one_of=lambda: [*DTYPES], metavar="TYPE")

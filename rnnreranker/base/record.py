@@ -87,7 +87,7 @@ def made_here(
     commands: Sequence[Mapping[str, Any]] = (),
     seconds: float = 0.0,
 ) -> Record:
-    """A record of a result of this machine; arguments as of `Record`."""
+    """A record of a result of this machine; arguments as in `Record`."""
     return Record(
         kind,
         spec,

@@ -131,7 +131,7 @@ def make_late_base(
     get [Q] and [D], whose vectors begin as the mean of all.
 
     Args:
-        encoder: as of `find_model`; output: the folder, replaced if it exists; marked: False without training.
+        encoder: as in `find_model`; output: the folder, replaced if it exists; marked: False without training.
         dimension: of a token, at most the transformer's; seed: of the projection, decides all bytes.
 
     Raises:

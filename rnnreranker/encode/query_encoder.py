@@ -106,7 +106,7 @@ def load_query_encoder(
     """The query encoder of a name or folder, its tokens, and its folder.
 
     Args:
-        name: as of `find_model`; dimension: of the document vectors.
+        name: as in `find_model`; dimension: of the document vectors.
         pooling, normalize, dropout: override the model's files; learn_temperature: whether training changes it.
         inverse_temperature: factor of scores; None = 1, or 20 for vectors of length 1.
         max_tokens: length of queries with special tokens; None = that of the model's files.

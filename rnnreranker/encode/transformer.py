@@ -28,11 +28,11 @@ class TorchModel:
     Args:
         kind: a key of `KINDS`; folder: of the model.
         device: of torch; dtype: of the weights there, float32 = that of `dense`.
-        dense: the settings of a dense encoder, as of `settings_of`.
+        dense: the settings of a dense encoder, as in `settings_of`.
 
     Attributes:
         modules: of sentence-transformers; transformer: of transformers, if there is one.
-        about: as of `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills token
+        about: as in `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills token
             types), prompts (by `TextKind`), lowercase; for late interaction lengths, expansion (of queries: the token,
             and whether it is attended to), skipped (tokens by `TextKind`); for sparse encoders words, their
             fingerprint.

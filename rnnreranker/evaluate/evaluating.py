@@ -120,7 +120,7 @@ def evaluate_runs(
     measures: str | Sequence[str | ir_measures.Measure] = MEASURES,
     **others: Any,
 ) -> Evaluation:
-    """Measure and compare runs, as `python -m rnnreranker.evaluate`; arguments as of `EvaluateRequest`.
+    """Measure and compare runs, as `python -m rnnreranker.evaluate`; arguments as in `EvaluateRequest`.
 
     Raises:
         InputError: all faults of the arguments at once; unreadable files, a run none of whose topics is judged.

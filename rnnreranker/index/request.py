@@ -36,11 +36,11 @@ class IndexRequest(ComputesOnDevices, Request):
     """Documents, and the parts of their index.
 
     Args:
-        documents: as of `load_documents`, a .npy matrix with ids, or given ones; "" = those of the index.
-        parts: in their written form, `dense,neighbours:k=32` or a list; fields: as of `load_documents`.
+        documents: as in `load_documents`, a .npy matrix with ids, or given ones; "" = those of the index.
+        parts: in their written form, `dense,neighbours:k=32` or a list; fields: as in `load_documents`.
         from_index: an index of the same documents, whose encoded parts are reused.
         backend, address: one of BACKENDS, and the scheduler of its cluster; None starts one here.
-        device, compute_dtype: of encoders, as of `devices_of`.
+        device, compute_dtype: of encoders, as in `devices_of`.
         threads: None = one per core; the index does not depend on it.
         overwrite: make existing parts again, and replace an index of other inputs.
 

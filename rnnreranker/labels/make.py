@@ -157,7 +157,7 @@ def given_by(index: IndexOnDisk | None, needs: frozenset[str]) -> dict[str, Any]
 
 
 def made_of(chosen: ChosenLabeler, inputs: Inputs, **others: Any) -> Labeler:
-    """The chosen labeler; others: as of `Labeler`."""
+    """The chosen labeler; others: as in `Labeler`."""
     return make_labeler(chosen.name, inputs, chosen.params, chosen.label_params, source=chosen.source, **others)
 
 
@@ -185,8 +185,8 @@ def make_shards(
 
     Args:
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` holds finished shards meanwhile.
-        share: make only its shards; returns how many were `made` and how many it has (`own`).
-        backend, address: who makes shards, of `BACKENDS`; a cluster must see the same files.
+        share: only its shards are made; the result counts those `made` and all it has (`own`).
+        backend: one of `BACKENDS`; address: of its cluster, which must see the same files.
         jobs: shards at the same time; None = one per core.
 
     Raises:
@@ -282,7 +282,7 @@ def make_labels(
     """Soft labels of the candidates of a run, as `python -m rnnreranker.labels`.
 
     Args:
-        run, qrels, index, method, topics, others: as of `LabelsRequest`.
+        run, qrels, index, method, topics, others: as in `LabelsRequest`.
         output: a parquet file; interrupted work resumes.
 
     Raises:
@@ -317,7 +317,7 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
     run, pairs = candidates_of(request)
     notice_own(run, "leave it out of the run with --remove-query of search, or it is a candidate like others")
     notice_unjudged(
-        {request.shown("run"): run}, docids_of(judged), "positives are put in behind the candidates of every query"
+        {request.shown("run"): run}, docids_of(judged), "positives replace the last candidates of every query"
     )
     wanted = [qid for qid in run if qid in judged or (learns and qid in validation)]
     topics, index, queries = opened(request, needs, run, wanted, request.jobs)
@@ -363,7 +363,7 @@ def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
 
 
 def _first_of(pairs: Run, run: Run) -> Run:
-    """The queries of a run with their entries of the pairs, or of the run if the pairs have none."""
+    """The run, with a query's entries replaced by those of the pairs if the pairs have any."""
     import pandas
 
     from rnnreranker.runs import Run

@@ -147,7 +147,7 @@ class JudgedRunRequest(ComputesOnDevices, Request):
         encoder: `name:key=value,…`; None = that of the index.
         encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
         fields: "title,text" or "text".
-        device, compute_dtype: for query encoders and teachers, as of `devices_of`; None = the processor.
+        device, compute_dtype: for query encoders and teachers, as in `devices_of`; None = the processor.
     """
 
     run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
@@ -165,7 +165,7 @@ class JudgedRunRequest(ComputesOnDevices, Request):
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
 
     def lacking(self, needs: frozenset[str], who: str) -> list[tuple[object, str]]:
-        """Faults, as of `refuse`: missing arguments for some needs; who: has these needs."""
+        """Faults, as in `refuse`: missing arguments for some needs; who: has these needs."""
         without, reads = self.topics is None, bool(needs & {"topics", "query tokens"})
         from_index = sorted(needs & {*givers(), *([] if self.documents else ["texts"])}, reverse=True)
         blind = without and not reads and "query vectors" in needs and self.encoded_queries is None
@@ -185,7 +185,7 @@ class LabelsRequest(JudgedRunRequest):
         method: written form, see `choose_labeler`.
         pairs: published pairs (see `load_pairs`) as candidates; if they are missing, the run's candidates.
         validation_qrels: all known positives of the run's queries; None = `qrels`.
-        backend, address, jobs, shard_size: as of `make_shards`; labels do not depend on them.
+        backend, address, jobs, shard_size: as in `make_shards`; labels do not depend on them.
     """
 
     method: Form = setting("evidence", "NAME:key=value,…, one of " + ", ".join(names("labeler")))

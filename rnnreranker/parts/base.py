@@ -21,7 +21,7 @@ from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.document import Document
 
-BLOCK = 512  # documents that pass through together
+BLOCK = 512  # documents processed together
 
 
 class Part(ABC):
@@ -36,7 +36,7 @@ class Part(ABC):
         folder: of its files, by default its name. automatic: whether `--parts auto` makes it. packages: listed with
             versions.
         marks: parts of the index's fingerprint. reused: documents that an interrupted build has finished.
-        backend, address, devices: as of `do_parts`; devices None = the processor.
+        backend, address, devices: as in `do_parts`; devices None = the processor.
     """
 
     name: ClassVar[str]
@@ -78,7 +78,7 @@ class Part(ABC):
             return others
         written = Written.read(others["encoder"] if "encoder" in others else vars(cls.Params())["encoder"])
         if twice := [key for key in beside if key in written.params]:
-            raise InputError(f"{twice[0]} twice, of encoder {written} and beside it; give it once")
+            raise InputError(f"{twice[0]} is set in encoder {written} and beside it; give it once")
         given = cls.OfEncoder.of({**written.params, **beside}, f"encoder {written}")
         return {**others, "encoder": encoder_form(written.name, given)}
 
@@ -108,7 +108,7 @@ class Part(ABC):
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
-        """The path for `open` if a folder has the part, or a file is it; else None."""
+        """The path for `open` if it is a folder or file of the part; else None."""
         return path if (path / (cls.folder or cls.name)).is_dir() else None
 
     @classmethod
@@ -131,7 +131,7 @@ class Part(ABC):
     def queries(
         cls, opened: Any, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
     ) -> Any:
-        """What methods read that need `gives_queries`."""
+        """What methods that need `gives_queries` read."""
         raise NotImplementedError(f"{cls.name} gives {cls.gives_queries}, and has no queries()")
 
     def check(self) -> None:  # noqa: B027  not every part needs something

@@ -84,12 +84,12 @@ def jaccard_similarity(
 ) -> np.ndarray:
     """Jaccard similarity of each probe to every element: (B, len(probes), m) float32; -inf for padding.
 
-    J = sum_j min(v_pj, v_ij) / sum_j max(v_pj, v_ij) over the expanded weights (paper 000, eq. 11, as a similarity). In
-    [0, 1] for weights >= 0, always finite; 0 for elements without neighbours.
+    J = sum_j min(v_pj, v_ij) / sum_j max(v_pj, v_ij) over the expanded weights (paper 000, eq. 11, as a similarity). J
+    is finite, in [0, 1] for weights >= 0, and 0 for elements without neighbours.
 
     vectors: (B, m, d), row 0 = query, m >= 2; cast to float32.
     probes: row numbers of `vectors`; 0 = the query.
-    lengths: (B,) real candidates, without the query (None = all). threads, engine: as of `rnn_similarity`.
+    lengths: (B,) real candidates, without the query (None = all). threads, engine: as in `rnn_similarity`.
 
     Raises:
         InputError: as `rnn_similarity`, and a probe outside 0..m-1.

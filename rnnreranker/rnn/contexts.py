@@ -171,7 +171,7 @@ class ContextBatch:
 @dataclass(frozen=True)
 class JaccardScores:
     """jaccard: (B, P, M) float64; products: (B, M - 1) float64, similarities to the query as lists are sorted by them;
-    probes: (B, P) int64; closest, problem: as of `Engine`.
+    probes: (B, P) int64; closest, problem: as in `Engine`.
     """
 
     jaccard: np.ndarray

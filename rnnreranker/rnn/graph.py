@@ -46,7 +46,7 @@ def graph_similarity(
     the order of the first stage, distinct within a query.
     query: (B, N) inner products with the query, on the scale of the weights. None = unknown: w_q = 0, and the query
     gets the similarities of the first candidate, largest first.
-    base: (B, N) scores of the first stage; None = `query`. lengths, threads: as of `rnn_similarity`.
+    base: (B, N) scores of the first stage; None = `query`. lengths, threads: as in `rnn_similarity`.
 
     Raises:
         InputError: as `rnn_similarity`, rows beyond the graph, neither query nor base, parameters that need unknown
@@ -85,7 +85,7 @@ def graph_jaccard(
     candidates.
 
     probes: (P,) elements for all queries, or (B, P), where -1 = none (its row is 0); 0 = the query. Others, and errors:
-    as of `graph_similarity`.
+    as in `graph_similarity`.
     """
     contexts = of_graph(edges, weights, rows, params, query, lengths)
     count, width = np.shape(rows)
@@ -143,7 +143,7 @@ def of_graph(
     query: np.ndarray | None,
     lengths: Lengths,
 ) -> ContextBatch:
-    """The contexts of a graph; arguments and errors as of `graph_similarity`."""
+    """The contexts of a graph; arguments and errors as in `graph_similarity`."""
     for name, given in (("edges", edges), ("weights", weights)):
         if not isinstance(given, np.ndarray):
             raise InputError(f"{name} is a {type(given).__name__}: expected an array (D, K)")

@@ -68,7 +68,7 @@ def ragged_maxsim(
     """(Q, n) float32: MaxSim of queries of any lengths, weighted by their tokens' weights, (P,) float64.
 
     queries: (P, d), query i is queries[query_offsets[i]:query_offsets[i + 1]]; rows: (n,) int64, documents, None = all;
-    others as of `maxsim`.
+    others as in `maxsim`.
     """
     asked = np.ascontiguousarray(queries, dtype=np.float32)
     factors = np.ones(len(asked)) if weights is None else weights

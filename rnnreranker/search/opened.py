@@ -43,7 +43,7 @@ class Index(opening.IndexOnDisk):
 
         Args:
             topics: a name, a file, {qid: text}, or the text of one query, which gets the id `query`.
-            retrieve, rerank, hits, device, others: as of `SearchRequest`.
+            retrieve, rerank, hits, device, others: as in `SearchRequest`.
 
         Raises:
             InputError: all visible faults at once.
@@ -61,7 +61,7 @@ class Index(opening.IndexOnDisk):
     ) -> Run:
         """Rerank the candidates of a Run or a file, as `python -m rnnreranker.search --run`; errors as `search`.
 
-        topics: as of `search`, None if no method reads texts; rerank, others: as of `SearchRequest`.
+        topics: as in `search`, None if no method reads texts; rerank, others: as in `SearchRequest`.
         """
         if run is None:
             raise InputError("run: got None; expected a Run or its file")
@@ -107,10 +107,10 @@ def build_index(
             a data frame with id, text and perhaps title and vector.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
-        device, compute_dtype: of the encoder, as of `devices_of`.
+        device, compute_dtype: of the encoder, as in `devices_of`.
         threads: None = one per core; the index does not depend on it.
         overwrite: build existing parts again, and replace an index of other documents.
-        fields, from_index, backend, cluster: as of `IndexRequest`; settings: of parts: dtype, impact_encoder,
+        fields, from_index, backend, cluster: as in `IndexRequest`; settings: of parts: dtype, impact_encoder,
             token_encoder.
 
     Raises:

@@ -62,7 +62,7 @@ class SearchRequest(ComputesOnDevices, Request):
         hits: documents a query in the result. A reranker with a larger `context` reads more candidates.
         missing: "error" or "skip" for candidates without a vector or text.
         aggregate: passages to documents, `maxp:passages=#,hits=5000`.
-        device, compute_dtype: as of `devices_of`; threads: None = one per core.
+        device, compute_dtype: as in `devices_of`; threads: None = one per core.
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)

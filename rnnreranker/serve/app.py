@@ -84,7 +84,7 @@ def make_app(collection: ServedIndex) -> Guard:
 
     @app.post("/search", response_model=asked.SearchAnswer)
     async def search(body: asked.SearchBody) -> Any:
-        """Retrieve and rerank: the same ranks and scores as of `python -m rnnreranker.search`."""
+        """Retrieve and rerank: the same ranks and scores as in `python -m rnnreranker.search`."""
         begun = time.perf_counter()
         answer = await work(lambda: search_answer(collection, question(body)))
         return answer | {"milliseconds": round(1000 * (time.perf_counter() - begun), 1)}

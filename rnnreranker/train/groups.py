@@ -207,7 +207,7 @@ def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
 class GroupInputs:
     """Candidates of training (`pools`) and validation queries (`checked`), with all texts by id.
 
-    made: source of the candidates, for the record; teacher: a `late.BatchTeacher`; collection: as of `Groups`.
+    made: source of the candidates, for the record; teacher: a `late.BatchTeacher`; collection: as in `Groups`.
     """
 
     pools: Sequence[Labels]

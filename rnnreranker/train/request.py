@@ -355,7 +355,7 @@ def train_model(
         index: source of the labels; topics: a name, a file, or qid → text.
         kind: query, dual, sparse, late, cross, term-scorer or masked, in its written form `late:epochs=3`.
         output: the folder; a killed training resumes when it is requested again.
-        others: as of `TrainRequest`.
+        others: as in `TrainRequest`.
 
     Raises:
         InputError: bad arguments, mismatched files.

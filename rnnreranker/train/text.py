@@ -315,7 +315,7 @@ def by_length(features: dict[str, Tensor], compute: Callable[[dict[str, Tensor]]
 
 SIZE = 300  # numbers of an embedding
 UNKNOWN = "[UNK]"  # its embedding is 0 and stays so: with vectors of length 1 it takes no part
-RUN = r"[\p{L}\p{N}](?:[\p{L}\p{N}]|[\u0300-\u036f])*"  # letters and digits, as of `terms.segmentation`
+RUN = r"[\p{L}\p{N}](?:[\p{L}\p{N}]|[\u0300-\u036f])*"  # letters and digits, as in `terms.segmentation`
 
 
 def word_tower(texts: Sequence[str], longest: int | None) -> list[Any]:

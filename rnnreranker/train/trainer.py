@@ -301,7 +301,7 @@ def _digest(checkpoint: Path, kept: Any) -> str:
 def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:
     """The folder of a model, and the folder of its transformer; errors as `find_model`.
 
-    kinds: of methods whose names are known, in order of preference.
+    kinds: kinds of methods that may know the name, by preference.
     """
     folder = find_model(name, next((kind for kind in kinds if known_model(name, kind)), kinds[0])).path
     return folder, folder / read_settings(folder).transformer

@@ -57,7 +57,7 @@ class RnnIndex(pyterrier.Artifact):
 class RnnRetriever(pyterrier.Transformer):
     """Searches an index of ours: one row a query in, its hits out.
 
-    index: an `Index`, or a name for `open_index`; other arguments as of `Index.search`.
+    index: an `Index`, or a name for `open_index`; other arguments as in `Index.search`.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class RnnIndexReranker(pyterrier.Transformer):
 
     Args:
         index: an `Index`, or a name for `open_index`.
-        rerank, others: as of `Index.rerank`.
+        rerank, others: as in `Index.rerank`.
         topics: with qid and query, for rows without a query, which `+` leaves.
     """
 

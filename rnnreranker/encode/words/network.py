@@ -33,7 +33,7 @@ class TermScorerNetwork(torch.nn.Module):
             torch.nn.init.zeros_(self.tags.weight)
 
     def forward(self, tokens: torch.Tensor, attention: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
-        """(B, T) weights of (B, T) tokens; attention: 0 at padding; tags: as of `Pieces`."""
+        """(B, T) weights of (B, T) tokens; attention: 0 at padding; tags: as in `Pieces`."""
         if self.tags is None:
             states = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
         else:

@@ -86,7 +86,7 @@ def bmes_tags(text: str, spans: Sequence[tuple[int, int]]) -> str:
     B, M or E at the begin, in the middle or at the end of a word; S for a word of one character, or outside of words.
 
     Args:
-        spans: of the words, ascending, as of `word_spans`; InputError: others.
+        spans: of the words, ascending, as in `word_spans`; InputError: others.
 
     >>> bmes_tags("她来到清华大学。", [(0, 1), (1, 3), (3, 7)])
     'SBEBMMES'

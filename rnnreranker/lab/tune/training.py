@@ -116,7 +116,7 @@ def tune_training(request: TuneTrainRequest) -> Tuned:
 
 
 def ablations(trainings: Trainings, joint: Joint, names: Sequence[str] = ("ablations",)) -> dict[str, Rows]:
-    """Train and test without each part of similarity and labels; rows as of `compared`."""
+    """Train and test without each part of similarity and labels; rows as in `compared`."""
     variants = {WHOLE: joint}
     for what, params in without_parts(joint.rnn).items():
         if params != joint.rnn:

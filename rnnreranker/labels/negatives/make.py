@@ -175,7 +175,7 @@ def mine_negatives(
     No negative has the qid as docid, nor, if texts are known, the text of a positive.
 
     Args:
-        run, qrels, index, filter, topics, others: as of `NegativesRequest`.
+        run, qrels, index, filter, topics, others: as in `NegativesRequest`.
         output: a file to write, as `MinedNegatives.write` does.
 
     Raises:
@@ -293,7 +293,7 @@ Row = tuple[Any, ...]  # a query, then documents or lists of them, and labels or
 
 
 def _of_name(output: str | Path, form: str, shown: str) -> tuple[object, str]:
-    """A fault, as of `refuse`: the suffix does not fit the form."""
+    """A fault, as in `refuse`: the suffix does not fit the form."""
     suffixes = OF_TEXTS if form in LABELED else SUFFIXES
     why = f", as form={form} has labels, and a .tsv file ids alone" if form in LABELED else ""
     return not str(output).endswith(suffixes), f"{shown}: expected a name that ends in {', '.join(suffixes)}{why}"

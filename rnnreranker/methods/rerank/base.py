@@ -69,7 +69,7 @@ class Reranker(ABC):
         params: of the class `Params`, or a mapping of its settings; None = the defaults.
         threads: None = one per core. Results do not depend on it.
         missing: for candidates without vector, graph row or text: "error", or "skip" = rank them below the others.
-        device: as of `devices_of`, if the method `takes_device`.
+        device: as in `devices_of`, if the method `takes_device`.
 
     Raises:
         InputError: another `missing`, parameters of another method, an unusable device.
@@ -350,6 +350,6 @@ def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 
 def make_reranker(name: str, inputs: Inputs | VectorSource, params: Any = None, **options: Any) -> Reranker:
-    """The reranker of a name; arguments as of `Reranker`; InputError: unknown name."""
+    """The reranker of a name; arguments as in `Reranker`; InputError: unknown name."""
     made: Reranker = find("reranker", name)(inputs, params, **options)
     return made

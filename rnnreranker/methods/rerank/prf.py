@@ -100,7 +100,7 @@ class PrfReranker(Reranker):
         return self._maxsim(*self.asked(query, candidates, known), candidates.rows)
 
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """The new query's tokens, (p, d) float32, and weights, (p,) float64; known: as of `scores_knowing`.
+        """The new query's tokens, (p, d) float32, and weights, (p,) float64; known: as in `scores_knowing`.
 
         Any document can be scored with them (paper 002, 2.3.1).
         """

@@ -37,13 +37,13 @@ class RnnReranker(Reranker):
     `rnn.maxsim.token_similarities`; from a graph: `graph_similarity`.
 
     Args:
-        inputs: as of `Reranker`; or a graph, which stands for `Inputs(neighbours=it)`.
+        inputs: as in `Reranker`; or a graph, which stands for `Inputs(neighbours=it)`.
         source: of similarities; None = the graph if given alone, else "vectors".
         queries: with a graph, the similarities to the query. "encoded": inner products of query vectors and `vectors`;
             "run": the run's scores; "none": unknown (`RnnParams.without_query`). None = "encoded" with vectors, else
             "none".
         vectors: beside a graph, those of its documents.
-        params, threads, missing: as of `Reranker`.
+        params, threads, missing: as in `Reranker`.
 
     Raises:
         InputError: as `Reranker`; `queries` that the source lacks; parameters that need unknown similarities.

@@ -103,7 +103,7 @@ class ImpactSource(Postings):
         query are left out.
 
         Args:
-            queries: as of `as_stored`; hits: documents a query, at most; threads: None = one per core.
+            queries: as in `as_stored`; hits: documents a query, at most; threads: None = one per core.
 
         Raises:
             InputError: queries of another vocabulary.

@@ -82,7 +82,7 @@ class GraphFiles:
     Args:
         source: N >= 2 documents; k: neighbours of a document; work: the folder of the files.
         threads: files made at the same time, each with one BLAS thread; None = one per core.
-        backend, address: as of `do_parts`; all workers must see the folder.
+        backend, address: as in `do_parts`; all workers must see the folder.
         earlier: a graph with k neighbours of the first documents; half: devices for products of vectors.
 
     Raises:

@@ -46,7 +46,7 @@ def explain(
 ) -> None:
     """Write the page of one query and print its path.
 
-    index: has the texts of candidates; base, reranked, reranker, qid: as of `taken_apart`; shown: the other arguments
+    index: has the texts of candidates; base, reranked, reranker, qid: as in `taken_apart`; shown: the other arguments
     of `explanation`.
     """
     explained, useless = taken_apart(base, reranked, reranker, qid)
