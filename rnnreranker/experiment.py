@@ -37,7 +37,7 @@ FUSIONS = ("minmax", "rrf")  # of pairs, where no systems are given
 JUDGED = "Judged@10"
 HOW = ("encoder", "encoded_queries", "threads", "device", "compute_dtype")  # of every search alike
 FEW_TOPICS, FEW_JUDGED = 100, 0.9  # below these a warning says that the values say little
-SURE = 0.05  # p after Holm's correction, below which two systems are told apart
+SURE = 0.05  # p after Holm's correction, below which two systems differ
 EPILOG = """A system is FIRST [by FUSION] [> RERANKER …]; FIRST is a retriever, several joined by +, or a file of a run.
 Default: each retriever of the index, pairs of words and vectors by minmax and by rrf, and each of these with rnn.
 The difference is that from the system's own first stage; milliseconds leave out the encoding of queries.
