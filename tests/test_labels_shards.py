@@ -152,12 +152,12 @@ def test_files_that_are_no_labels(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such label file"):
         SoftLabels.read(tmp_path / "no.parquet")
     (tmp_path / "text.parquet").write_text("hello")
-    said = r"text\.parquet: not a parquet file; expected the output of python -m rnnreranker\.labels$"
+    said = r"text\.parquet: no soft labels, or damaged ones \(.*\); expected a file of python -m rnnreranker\.labels$"
     with pytest.raises(InputError, match=said):
         SoftLabels.read(tmp_path / "text.parquet")
     (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match=r"not a parquet file, or a damaged one \(.*\); expected the output of"):
+    with pytest.raises(InputError, match=r"no soft labels, or damaged ones \(.*\); expected a file of"):
         SoftLabels.read(tmp_path / "cut.parquet")
     pandas.DataFrame({"qid": ["a"]}).to_parquet(tmp_path / "other.parquet")
-    with pytest.raises(InputError, match="lacks columns docids, scores, targets, positive"):
+    with pytest.raises(InputError, match="its metadata, key rnnreranker: not a JSON object"):
         SoftLabels.read(tmp_path / "other.parquet")

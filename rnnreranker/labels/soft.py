@@ -5,20 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.files import write_atomically
-from rnnreranker.base.files.json_files import parse_json
+from rnnreranker.base.files.json_files import parse_record
 from rnnreranker.base.given import path_of
 from rnnreranker.base.process.phases import phase
 
@@ -28,17 +24,9 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-3  # how far the targets of a query may be from 1 in sum; float32 alone is within 1e-5
 KEY = b"rnnreranker"  # of the file's metadata: a JSON object
-EXPECTED = "expected a file of python -m rnnreranker.labels"
 ROW_GROUP = 4096  # queries
-KINDS: dict[str, Any] = {"docids": object, "scores": np.float32, "targets": np.float32, "positive": bool}
-LIST = r"(large_)?list<.*: %s( not null)?>"
-COLUMNS = {  # of a label file → what it holds, and the types that files of other tools may give it
-    "qid": ("strings", "(large_)?string"),
-    "docids": ("lists of strings", LIST % "(large_)?string"),
-    "scores": ("lists of floats", LIST % "(halffloat|float|double)"),
-    "targets": ("lists of floats", LIST % "(halffloat|float|double)"),
-    "positive": ("lists of bools", LIST % "bool"),
-}
+KINDS: dict[str, Any] = {"docids": object, "scores": np.float32, "targets": np.float32, "positive": np.bool_}
+IDS = "expected distinct strings that are not empty"
 
 
 @dataclass(frozen=True)
@@ -58,7 +46,7 @@ class SoftLabels:
 
     Attributes:
         qids: Q distinct query ids.
-        offsets: (Q+1,) int64; query i has the entries offsets[i]:offsets[i+1].
+        offsets: (Q+1,) int64; query i has the entries offsets[i]:offsets[i+1], one at least.
         docids: (L,) objects, distinct within a query, missing positives first.
         scores: (L,) float32 of the method, -inf for none, never NaN or +inf.
         targets: (L,) float32 in [0, 1], sum to 1 over a query, within .001.
@@ -82,43 +70,31 @@ class SoftLabels:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        offsets, count = self.offsets, len(self.docids)
-        if not isinstance(self.metadata, dict):
-            raise InputError(f"metadata is a {type(self.metadata).__name__}; expected an object of names and values")
-        ascending = offsets.shape == (len(self.qids) + 1,) and offsets.dtype.kind == "i" and offsets[0] == 0
-        if not ascending or offsets[-1] != count or (np.diff(offsets) < 0).any():
+        offsets, lengths, scores, targets = self.offsets, np.diff(self.offsets), self.scores, self.targets
+        if len(lengths) != len(self.qids) or (lengths < 1).any() or offsets[0] or offsets[-1] != len(self.docids):
             raise InputError(
-                f"offsets of shape {offsets.shape} and type {offsets.dtype} for {len(self.qids)} queries and {count} "
-                "candidates; expected one more integer than queries, from 0 ascending to the number of candidates"
+                f"offsets {brief(offsets)} for {len(self.qids)} queries and {len(self.docids)} candidates; expected "
+                "one more integer than queries, from 0 rising to the number of candidates"
             )
-        for name, kind in zip(KINDS, "Offb", strict=True):
+        for name, kind in KINDS.items():
             values = getattr(self, name)
-            if values.shape != (count,) or values.dtype.kind != kind:
-                raise InputError(f"{name} have shape {values.shape} and type {values.dtype}; expected one a docid")
+            if values.shape != self.docids.shape or values.dtype != kind:
+                raise InputError(f"{name}: {brief(values)}; expected one {np.dtype(kind)} a docid")
         _check_ids(self.qids, "query id")
-        docids, ends = self.docids.tolist(), offsets.tolist()
-        for query, qid in enumerate(self.qids):
-            _check_ids(docids[ends[query] : ends[query + 1]], f"query {qid}: docid")
-        targets, scores = self.targets, self.scores
+        query, docids = np.repeat(np.arange(len(lengths)), lengths), self.docids.tolist()
+        for qid, first, last in zip(self.qids, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            _check_ids(docids[first:last], f"query {qid}: docid")
+        sums, positives = (np.bincount(query, one, len(lengths))[query] for one in (targets, self.positive))
         for wrong, says in (
             (~((targets >= 0) & (targets <= 1 + TOLERANCE)), "target {1:g} of {0}; expected a probability in 0..1"),
             (np.isnan(scores) | np.isposinf(scores), "score {2:g} of {0}; expected a finite one, or -inf for none"),
+            (np.abs(sums - 1) > TOLERANCE, f"targets sum to {{3:.6g}}; expected 1 (within {TOLERANCE:g})"),
+            (positives == 0, "no positive; expected a candidate that is judged relevant"),
         ):
             if wrong.any():
                 at = int(np.argmax(wrong))
-                qid = self.qids[np.searchsorted(offsets, at, side="right") - 1]
-                raise InputError(f"query {qid}: {says.format(docids[at], targets[at], scores[at])}")
-        sums, positives = (self._sums(values.astype(np.float64)) for values in (targets, self.positive))
-        for off, said in (
-            (np.abs(sums - 1) > TOLERANCE, "targets sum to {:.6g}; expected 1 (within {:g})"),
-            (positives == 0, "no positive; expected a candidate that is judged relevant"),
-        ):
-            if off.any():
-                at = int(np.argmax(off))
-                raise InputError(f"query {self.qids[at]}: {said.format(sums[at], TOLERANCE)}")
-
-    def _sums(self, values: np.ndarray) -> np.ndarray:
-        return np.diff(np.concatenate([[0.0], np.cumsum(values)])[self.offsets])
+                said = says.format(docids[at], targets[at], scores[at], sums[at])
+                raise InputError(f"query {self.qids[query[at]]}: {said}")
 
     @classmethod
     def from_lists(
@@ -131,18 +107,12 @@ class SoftLabels:
         metadata: Mapping[str, Any] | None = None,
     ) -> SoftLabels:
         """Labels from one list per query in each column. InputError: different lengths, or as the constructor."""
-        columns = dict(zip(KINDS, (docids, scores, targets, positive), strict=True))
-        for name, column in columns.items():
-            if len(column) != len(qids):
-                raise InputError(f"{len(qids)} qids for {len(column)} lists of {name}: expected equal numbers")
-        lengths = {name: np.array([len(own) for own in column], dtype=np.int64) for name, column in columns.items()}
-        _check_lengths(qids, lengths)
-        flat: Any = {
-            name: np.array(list(chain.from_iterable(column)), dtype=KINDS[name]) for name, column in columns.items()
-        }
-        return cls(
-            tuple(qids), np.cumsum([0, *lengths["docids"]], dtype=np.int64), **flat, metadata=dict(metadata or {})
-        )
+        import pyarrow
+
+        schema, columns = _schema(metadata or {}), (qids, docids, scores, targets, positive)
+        with _refusing("labels"):
+            given = dict(zip(schema.names, map(list, columns), strict=True))
+            return cls._of(pyarrow.table(given, schema), dict(metadata or {}))
 
     @classmethod
     @phase("reading labels")
@@ -152,33 +122,39 @@ class SoftLabels:
         Raises:
             InputError: a missing, damaged or other file, or invalid values, with file and query.
         """
-        table, metadata = _read(path_of(path, "a label file"))
-        lists = {name: table.column(name).combine_chunks() for name in KINDS}
-        flat = {
-            name: lists[name].flatten().to_numpy(zero_copy_only=False).astype(kind)  # a copy, which may be written to
-            for name, kind in KINDS.items()
-        }
-        lengths = lists["docids"].value_lengths().to_numpy(zero_copy_only=False)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        try:
-            return cls(tuple(table.column("qid").to_pylist()), offsets, **flat, metadata=metadata)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        with _opened(path) as (file, metadata):
+            return cls._of(_table(file), metadata)
+
+    @classmethod
+    def _of(cls, table: pyarrow.Table, metadata: dict[str, Any]) -> SoftLabels:
+        """The labels of a table of `_schema`."""
+        qids = tuple(table.column("qid").to_pylist())
+        flat, lengths = dict[str, np.ndarray](), dict[str, np.ndarray]()
+        for name, kind in KINDS.items():
+            column = table.column(name).combine_chunks()
+            values = column.flatten()
+            if column.null_count or values.null_count:
+                raise InputError(f"a null in {name}; expected lists without")
+            flat[name] = values.to_numpy(zero_copy_only=False).astype(kind)  # a copy, which may be written to
+            lengths[name] = column.value_lengths().to_numpy()
+            if (other := np.flatnonzero(lengths[name] != lengths["docids"])).size:
+                numbers = [one[other[0]] for one in (lengths["docids"], lengths[name])]
+                raise InputError(
+                    "query {}: {} docids but {} {}; expected as many".format(qids[other[0]], *numbers, name)
+                )
+        return cls(qids, np.cumsum([0, *lengths["docids"]], dtype=np.int64), **flat, metadata=metadata)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a parquet file (zstd), one row a query; equal labels give equal bytes."""
         import pyarrow
 
-        schema = _schema(self.metadata)
-        offsets = pyarrow.array(self.offsets, type=pyarrow.int32())
+        schema, offsets = _schema(self.metadata), pyarrow.array(self.offsets, pyarrow.int32())
         lists = [
-            pyarrow.ListArray.from_arrays(
-                offsets, pyarrow.array(getattr(self, name), schema.field(name).type.value_type)
-            )
-            for name in KINDS
+            pyarrow.ListArray.from_arrays(offsets, pyarrow.array(getattr(self, one.name), one.type.value_type))
+            for one in list(schema)[1:]
         ]
         table = pyarrow.table([pyarrow.array(self.qids, pyarrow.string()), *lists], schema=schema)
-        _write(path, [table], self.metadata)
+        _write(path, [table], schema)
 
     def frame(self) -> pandas.DataFrame:
         """A row a candidate: qid, docid, score, target, positive."""
@@ -213,22 +189,16 @@ class SoftLabels:
         return Labels(self.qids[query], docids.tolist(), *others)
 
 
-def _check_ids(ids: Sequence[str], what: str) -> None:
-    """Check that ids are distinct strings that are not empty."""
-    distinct = set(ids)
-    if "" in distinct or not set(map(type, ids)) <= {str}:
-        bad = next(one for one in ids if not isinstance(one, str) or not one)
-        raise InputError(f"{what} {bad!r}; expected a string that is not empty")
-    if len(distinct) < len(ids):
-        twice = next(one for one, times in Counter(ids).items() if times > 1)
-        raise InputError(f"{what} {twice} is there twice; expected it once")
+def _check_ids(ids: Sequence[Any], what: str) -> None:
+    if len({one for one in ids if isinstance(one, str) and one}) < len(ids):
+        wrong = (one for at, one in enumerate(ids) if not isinstance(one, str) or not one or one in ids[:at])
+        raise InputError(f"{what} {next(wrong)!r}; {IDS}")
 
 
 def described(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The metadata of a label file, without its labels; errors as `SoftLabels.read`."""
-    path = path_of(path, "a label file")
-    with _opened(path) as file:
-        return _metadata(path, file.schema_arrow)
+    with _opened(path) as (_, metadata):
+        return metadata
 
 
 def write_joined(
@@ -241,86 +211,43 @@ def write_joined(
     Raises:
         InputError: an output that cannot be written, a damaged file.
     """
-    _write(output, (_read(Path(path))[0] for path in paths), metadata)
+
+    def table(path: str | os.PathLike[str]) -> pyarrow.Table:
+        with _opened(path) as (file, _):
+            return _table(file)
+
+    _write(output, map(table, paths), _schema(metadata))
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """A parquet file; errors of Arrow become one line."""
-    import pyarrow
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[pyarrow.parquet.ParquetFile, dict[str, Any]]]:
+    """A label file with its metadata; errors in the block name the file."""
     import pyarrow.parquet as parquet
 
+    path = path_of(path, "a label file")
     if not path.is_file():
         raise InputError(f"{path}: no such label file; make one with python -m rnnreranker.labels")
+    with _refusing(str(path)), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        described = (file.schema_arrow.metadata or {}).get(KEY, b"").decode()
+        yield file, parse_record(described, "its metadata, key rnnreranker")
+
+
+@contextlib.contextmanager
+def _refusing(where: str) -> Iterator[None]:
+    """A block whose errors, also those of Arrow, become one line."""
+    import pyarrow
+
     try:
-        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            yield file
-    except InputError:
-        raise
-    except (pyarrow.ArrowException, OSError, MemoryError, ValueError, KeyError) as error:
-        with open(path, "rb") as stream:
-            whole = stream.read(4) == b"PAR1"  # else it is some other file, and Arrow's reasons are of no use
-        said = " ".join("".join(str(error).splitlines()[:1]).split())[:80]
-        reason = f", or a damaged one ({said or type(error).__name__})" if whole else ""
-        raise InputError(
-            f"{path}: not a parquet file{reason}; expected the output of python -m rnnreranker.labels"
-        ) from None
+        yield
+    except (pyarrow.ArrowException, OSError, MemoryError, ValueError, KeyError, TypeError) as error:
+        reason = str(error) if isinstance(error, InputError) else f"no soft labels, or damaged ones ({brief(error)})"
+        raise InputError(f"{where}: {reason}; expected a file of python -m rnnreranker.labels") from None
 
 
-def _read(path: Path) -> tuple[pyarrow.Table, dict[str, Any]]:
-    """The columns of a label file, cast to the types of `write`, and its metadata."""
-    with _opened(path) as file:
-        names = file.schema_arrow.names
-        if wrong := [name for name in COLUMNS if names.count(name) != 1]:
-            lacks = "has twice" if wrong[0] in names else "lacks"
-            raise InputError(f"{path}: no soft labels, it {lacks} columns {', '.join(wrong)}; {EXPECTED}")
-        metadata = _metadata(path, file.schema_arrow)
-        table = file.read(columns=list(COLUMNS)).select(list(COLUMNS))
-        table.validate(full=True)
-        try:
-            _check_columns(table)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        return table.cast(_schema(metadata)), metadata
-
-
-def _check_columns(table: pyarrow.Table) -> None:
-    """Check types and nulls of the columns, and equal lengths of lists in a row."""
-    import pyarrow.compute as compute
-
-    for name, (expected, types) in COLUMNS.items():
-        column, kind = table.column(name), " ".join(str(table.schema.field(name).type).split())
-        if not re.fullmatch(types, kind):
-            raise InputError(f"column {name} has the type {kind[:80]}; expected {expected}")
-        if column.null_count or (name != "qid" and compute.list_flatten(column).null_count):
-            nulls = (own is None or (name != "qid" and None in own) for own in column.to_pylist())
-            raise InputError(f"row {list(nulls).index(True) + 1}: a null in {name}; expected {expected}")
-    lengths = {name: compute.list_value_length(table.column(name)).to_numpy() for name in KINDS}
-    _check_lengths(table.column("qid"), lengths)
-
-
-def _check_lengths(qids: Sequence[Any], lengths: Mapping[str, np.ndarray]) -> None:
-    for name, own in lengths.items():
-        if (other := np.flatnonzero(own != lengths["docids"])).size:
-            row = int(other[0])
-            raise InputError(
-                f"query {qids[row]}: {lengths['docids'][row]} docids but {own[row]} {name}; expected as many"
-            )
-
-
-def _metadata(path: Path, schema: pyarrow.Schema) -> dict[str, Any]:
-    described = (schema.metadata or {}).get(KEY)
-    if described is None:
-        raise InputError(f"{path}: no soft labels, it lacks the metadata that says how they were made; {EXPECTED}")
-    try:
-        metadata = parse_json(described.decode(), f"{path}: its metadata")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: its metadata is no UTF-8; {EXPECTED}") from None
-    except InputError as error:
-        raise InputError(f"{error}; {EXPECTED}") from None
-    if not isinstance(metadata, dict):
-        raise InputError(f"{path}: its metadata is no JSON object; {EXPECTED}")
-    return metadata
+def _table(file: pyarrow.parquet.ParquetFile) -> pyarrow.Table:
+    """The columns of a label file, cast to the types of `write`."""
+    schema = _schema({})
+    return file.read(columns=schema.names).select(schema.names).cast(schema)
 
 
 def _schema(metadata: Mapping[str, Any]) -> pyarrow.Schema:
@@ -332,12 +259,11 @@ def _schema(metadata: Mapping[str, Any]) -> pyarrow.Schema:
     return pyarrow.schema([("qid", pyarrow.string()), *lists], metadata={KEY: described})
 
 
-def _write(path: str | os.PathLike[str], tables: Iterable[pyarrow.Table], metadata: Mapping[str, Any]) -> None:
+def _write(path: str | os.PathLike[str], tables: Iterable[pyarrow.Table], schema: pyarrow.Schema) -> None:
     """Write tables in row groups of ROW_GROUP rows, whatever the length of each table."""
     import pyarrow
     import pyarrow.parquet as parquet
 
-    schema = _schema(metadata)
     waiting = schema.empty_table()
     options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
     with write_atomically(path) as stream, parquet.ParquetWriter(stream, schema, **options) as file:
