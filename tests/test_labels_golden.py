@@ -48,7 +48,7 @@ def scores_of(z: Any, which: str, params: RnnParams) -> np.ndarray:
     _, vectors = context(z, which)
     stacked = np.concatenate([z["query"][None], vectors]).astype(np.float32)[None]
     similarity = VectorSimilarity(np.array([len(vectors)]), params, None, stacked)
-    return similarity.mixed(np.arange(1, len(z[f"sl_{which}_pos_ids"]) + 1))
+    return similarity.mixed(np.arange(1, len(z[f"sl_{which}_pos_ids"]) + 1))[0]
 
 
 @pytest.mark.parametrize("which", SETS)
@@ -59,20 +59,19 @@ def test_scores_equal_the_authors(shared: Path, case: str, which: str) -> None:
     expected = z[f"sl_{which}_final"][:, 1:]
     sound = np.isfinite(expected)
     assert sound.any()
-    np.testing.assert_allclose(found[0][sound], expected[sound], rtol=2e-4, atol=2e-5)
-    grades = z[f"sl_{which}_pos_rel"][None].astype(float)
+    np.testing.assert_allclose(found[sound], expected[sound], rtol=2e-4, atol=2e-5)
+    grades = z[f"sl_{which}_pos_rel"].astype(float)
     for how in ("mean", "max", "sum"):
-        np.testing.assert_allclose(aggregated(found, grades, how)[0], z[f"sl_{which}_{how}"], rtol=2e-4, atol=5e-5)
-    by_candidate = np.zeros((1, found.shape[2]))
-    by_candidate[:, : grades.shape[1]] = grades
+        np.testing.assert_allclose(aggregated(found, grades, how), z[f"sl_{which}_{how}"], rtol=2e-4, atol=5e-5)
+    by_candidate = np.zeros(found.shape[1])
+    by_candidate[: len(grades)] = grades
     shared_out = redistributed(
         aggregated(found, grades, "mean"),
         by_candidate,
-        by_candidate >= 0,
         LabelParams(redistribute="fully", compat="coder"),
         literal=True,
     )
-    np.testing.assert_allclose(shared_out[0], z[f"sl_{which}_fully"], rtol=5e-4, atol=1e-5)
+    np.testing.assert_allclose(shared_out, z[f"sl_{which}_fully"], rtol=5e-4, atol=1e-5)
 
 
 def label_params(config: dict[str, Any]) -> LabelParams:
@@ -89,15 +88,15 @@ def label_params(config: dict[str, Any]) -> LabelParams:
 @pytest.mark.parametrize("case", CASES)
 def test_targets_equal_the_authors(shared: Path, case: str, which: str) -> None:
     z, p = load(shared, case)
-    labels = z[f"sl_{which}_mean"].astype(np.float64)[None]
+    labels = z[f"sl_{which}_mean"].astype(np.float64)
     ids = z[f"sl_{which}_ids"].tolist()
-    positive = np.isin(ids, z[f"sl_{which}_pos_ids"])[None]
+    positive = np.isin(ids, z[f"sl_{which}_pos_ids"])
     compared = 0
     for name, config in p["train_configs"].items():
         key = f"tr_{which}_{name}"
         if f"{key}_ids" not in z.files:
             continue
-        values = transformed(labels, positive, np.ones_like(positive), label_params(config))[0]
+        values = transformed(labels, positive, label_params(config))
         expected = dict(zip(z[f"{key}_ids"].tolist(), z[f"{key}_labels"].tolist(), strict=True))
         found = dict(zip(ids, values.tolist(), strict=True))
         lost = {docid: value for docid, value in expected.items() if docid not in found and np.isfinite(value)}

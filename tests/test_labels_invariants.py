@@ -115,7 +115,7 @@ def rows_of(labels: SoftLabels) -> dict[str, list[Any]]:
 
 
 def test_what_other_tools_write_is_read(tmp_path: Path) -> None:
-    """64-bit floats, large lists, whole numbers, row groups of one query, columns in another order, and one more of them."""
+    """64-bit floats, large lists, whole numbers, row groups of one query, other columns in another order."""
     large = pyarrow.large_list(pyarrow.large_string())
     order = {name: ROWS[name] for name in reversed(ROWS)} | {"docids": pyarrow.array(ROWS["docids"], large)}
     table = pyarrow.table({"note": [1, 2, 3], **order}).replace_schema_metadata({b"rnnreranker": SAID})

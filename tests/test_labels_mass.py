@@ -71,7 +71,7 @@ def test_a_share_by_hand() -> None:
     own = np.array([[0.5, 0.3, 0.2, 0.0], [0.5, 0.3, 0.2, 0.0], [1.0, 0.0, 0.0, 0.0]])
     hard = np.array([[1.0, 0.0, 0.0, 0.0]] * 3)
     takers = np.array([[False, True, True, False], [False, False, True, True], [False, True, True, True]])
-    found = with_share(own, hard, takers, 0.4)
+    found = [with_share(*row, 0.4) for row in zip(own, hard, takers, strict=True)]
     np.testing.assert_allclose(found, [[0.6, 0.24, 0.16, 0.0], [0.6, 0.0, 0.4, 0.0], [1.0, 0.0, 0.0, 0.0]], rtol=1e-6)
 
 

@@ -12,7 +12,7 @@ import pytest
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, names
-from rnnreranker.labels import judged as judged_module
+from rnnreranker.labels.methods import base
 from rnnreranker.labels.methods.base import Labeler
 from rnnreranker.labels.methods.base import make_labeler as labeler_of
 from rnnreranker.labels.methods.simple import JointParams, QueryLabeler, RunLabelParams
@@ -99,7 +99,7 @@ def test_batches_threads_and_the_order_of_queries_leave_no_trace(
     source, queries, run = collection(tmp_path)
     qrels = some(run)
     whole = make_labeler(method, source, queries, PARAMS).infer(run, qrels)
-    monkeypatch.setattr(judged_module, "BATCH_BYTES", 1)
+    monkeypatch.setattr(base, "BATCH_BYTES", 1)
     turned = Run.from_dict({qid: dict(run[qid]) for qid in reversed(run.qids)})
     single = make_labeler(method, source, queries, PARAMS, threads=1).infer(turned, qrels)
     for one in whole:
@@ -202,47 +202,44 @@ def test_a_positive_that_is_no_candidate_displaces_the_last(tmp_path: Path) -> N
 
 
 def row(*values: float) -> np.ndarray:
-    return np.array([values])
-
-
-ALL = np.ones((1, 4), dtype=bool)
+    return np.array(values)
 
 
 @pytest.mark.parametrize("how", ["maxmin", "std", "max", "maxminmax", "none"])
 @pytest.mark.parametrize("compat", ["paper", "coder"])
 def test_equal_labels_give_no_nan(how: str, compat: str) -> None:
     params = LabelParams(normalization=how, compat=compat, include_level=0.1)  # type: ignore[arg-type]
-    found = targets(row(2, 2, 2, 2), row(1, 0, 0, 0) > 0, ALL, params)
+    found = targets(row(2, 2, 2, 2), row(1, 0, 0, 0) > 0, params)
     assert np.isfinite(found).all()
     assert found.sum() == pytest.approx(1.0)
 
 
 def test_the_papers_order_by_hand() -> None:
     params = LabelParams(boost=2.0, n_max=2)
-    positive = np.array([[False, False, True, False]])
-    values = transformed(row(5, 3, 2, 1), positive, ALL, params)[0]
+    positive = np.array([False, False, True, False])
+    values = transformed(row(5, 3, 2, 1), positive, params)
     assert values.tolist() == [1.0, 0.5, 0.5, -np.inf]  # the positive is boosted, and kept past n_max
-    found = targets(row(5, 3, 2, 1), positive, ALL, params)[0]
+    found = targets(row(5, 3, 2, 1), positive, params)
     e = np.exp([1.0, 0.5, 0.5])
     np.testing.assert_allclose(found, [*(e / e.sum()), 0.0], rtol=1e-6)
 
 
 def test_the_level_drops_no_positive_and_ranks_are_those_before_the_boost() -> None:
     params = LabelParams(boost=2.0, n_max=2, include_level=0.6)
-    kept = np.array([[False, False, False, True]])
-    assert transformed(row(5, 3, 2, 1), kept, ALL, params)[0].tolist() == [1.0, -np.inf, -np.inf, 0.0]
-    boosted = np.array([[False, False, True, True]])  # boosted to 1, it would be second; its score is third
-    assert transformed(row(5, 4, 3, 1), boosted, ALL, params)[0].tolist() == [1.0, 0.75, 1.0, 0.0]
+    kept = np.array([False, False, False, True])
+    assert transformed(row(5, 3, 2, 1), kept, params).tolist() == [1.0, -np.inf, -np.inf, 0.0]
+    boosted = np.array([False, False, True, True])  # boosted to 1, it would be second; its score is third
+    assert transformed(row(5, 4, 3, 1), boosted, params).tolist() == [1.0, 0.75, 1.0, 0.0]
 
 
 def test_aggregation_and_redistribution_by_hand() -> None:
-    scores = np.array([[[1.0, 0.5, 0.25], [0.5, 1.0, 0.75]]])
-    grades = np.array([[1.0, 2.0]])
-    assert aggregated(scores, grades, "mean")[0].tolist() == [1.0, 1.25, 0.875]
-    assert aggregated(scores, grades, "sum")[0].tolist() == [2.0, 2.5, 1.75]
-    assert aggregated(scores, grades, "max")[0].tolist() == [1.0, 2.0, 1.5]
+    scores = np.array([[1.0, 0.5, 0.25], [0.5, 1.0, 0.75]])
+    grades = np.array([1.0, 2.0])
+    assert aggregated(scores, grades, "mean").tolist() == [1.0, 1.25, 0.875]
+    assert aggregated(scores, grades, "sum").tolist() == [2.0, 2.5, 1.75]
+    assert aggregated(scores, grades, "max").tolist() == [1.0, 2.0, 1.5]
     params = LabelParams(redistribute="fully", rho=0.25)
-    given = redistributed(row(9, 3, 1, -5), row(2, 0, 0, 0), ALL, params)[0]
+    given = redistributed(row(9, 3, 1, -5), row(2, 0, 0, 0), params)
     assert given.tolist() == [1.5, 0.375, 0.125, 0.0]
 
 

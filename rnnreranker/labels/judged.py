@@ -1,10 +1,10 @@
-"""Contexts of labels: the positives of a query, then other candidates, and their vectors in batches."""
+"""Contexts of labels: the positives of a query, then other candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from rnnreranker.base.errors import InputError
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.parts.vectors.of_run import HasRows
     from rnnreranker.runs import Run
 
-BATCH_BYTES = 8 * 2**20  # of vectors held at a time, or of rows of a graph and what is made of them
 Judged = Mapping[str, Sequence[tuple[str, int]]]  # query id -> its positives with their grades
 
 
@@ -75,34 +73,6 @@ class JudgedContext:
         return len(self.rows)
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedBatch:
-    """Contexts with equally many positives R, stacked.
-
-    indices: of the contexts; lengths: (B,); grades: (B, R); real: (B, N) bool; rows, ranks, scores: (B, N), padded;
-    vectors: (B, N + 1, d) float32, row 0 = query, or None.
-    """
-
-    indices: list[int]  # of its contexts in the list they came from
-    lengths: np.ndarray
-    grades: np.ndarray
-    real: np.ndarray
-    rows: np.ndarray
-    ranks: np.ndarray
-    scores: np.ndarray
-    vectors: Any = None
-
-    @property
-    def positives(self) -> np.ndarray:
-        """(R,) int64: elements of the contexts, of which 0 is the query."""
-        return np.arange(1, self.grades.shape[1] + 1)
-
-    @property
-    def positive(self) -> np.ndarray:
-        """(B, N) bool: the first R candidates."""
-        return np.broadcast_to(np.arange(self.real.shape[1]) < self.grades.shape[1], self.real.shape)
-
-
 def contexts_of(
     run: Run, judged: Judged, size: int, vectors: HasRows | None, apart: bool = False, whole: bool = False
 ) -> tuple[list[JudgedContext], int]:
@@ -156,37 +126,3 @@ def contexts_of(
                 )
             )
     return contexts, without
-
-
-def batches(
-    contexts: Sequence[JudgedContext],
-    bytes_each: int = 0,
-    vectors: VectorSource | None = None,
-    queries: Any = None,
-) -> Iterator[JudgedBatch]:
-    """Batches of contexts with equally many positives; bytes_each: of a candidate, without vectors."""
-    row_of = {} if queries is None else {qid: row for row, qid in enumerate(queries.qids)}
-    bytes_each = bytes_each if vectors is None else 4 * vectors.dimension
-    groups: dict[int, list[int]] = {}
-    for index, context in enumerate(contexts):
-        groups.setdefault(len(context.grades), []).append(index)
-    for members in groups.values():
-        widest = max(contexts[index].size for index in members)
-        at_once = max(1, BATCH_BYTES // (bytes_each * (widest + 1)))
-        for first in range(0, len(members), at_once):
-            chosen = members[first : first + at_once]
-            own = [contexts[index] for index in chosen]
-            lengths = np.array([one.size for one in own])
-            shape = len(own), widest
-            rows, ranks, scores = np.zeros(shape, np.int64), np.full(shape, np.iinfo(np.int64).max), np.zeros(shape)
-            part: Any = None
-            if vectors is not None:
-                part = np.empty((len(own), widest + 1, vectors.dimension), dtype=np.float32)
-            for line, one in enumerate(own):
-                for into, values in ((rows, one.rows), (ranks, one.ranks), (scores, one.scores)):
-                    into[line, : one.size] = values
-                if vectors is not None:
-                    part[line, 0] = queries.vectors[row_of[one.qid]]
-                    vectors.fetch(one.rows, part[line, 1 : one.size + 1])
-            real = np.arange(widest) < lengths[:, None]
-            yield JudgedBatch(chosen, lengths, np.stack([one.grades for one in own]), real, rows, ranks, scores, part)

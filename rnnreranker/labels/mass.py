@@ -54,9 +54,9 @@ def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> Hidden
     numbers = {qid: number for number, qid in enumerate(dict.fromkeys(one.qid for one in contexts))}
     positives = {qid: {docid for docid, _ in judged[qid]} for qid in numbers}
     near, given = ([np.zeros(0)] * len(contexts) for _ in range(2))
-    for index, similarity, target in labeler.similar(contexts):
-        near[index], given[index] = similarity[1:].astype(np.float64), target[1:].astype(np.float64)
-        given[index] /= given[index].sum() or 1.0
+    for index, similarities, _ in labeler.compared(contexts):
+        own = labeler.own_targets(contexts[index].grades, similarities)[1][1:].astype(np.float64)
+        near[index], given[index] = labeler.to_positives(similarities)[1:], own / (own.sum() or 1.0)
     hidden = [docid in positives[one.qid] for one in contexts for docid in one.docids[1 : one.size]]
     cases = np.repeat(np.arange(len(contexts)), [len(one) for one in near])
     query = np.array([numbers[one.qid] for one in contexts], dtype=np.int64)
@@ -333,9 +333,10 @@ def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:
         vectors.fetch(one.rows, documents[index, : one.size])
         real[index, : one.size] = True
         hard[index, : len(one.grades)] = targets.of_grades(one.grades)
-    for index, _, given in labeler.similar(labelled):
-        count = len(labelled[index].grades)
-        others[index, count : len(given)] = given[count:]
+    for index, similarities, _ in labeler.compared(labelled):
+        grades = labelled[index].grades
+        given = labeler.own_targets(grades, similarities)[1]
+        others[index, len(grades) : len(given)] = given[len(grades) :]
     totals = others.sum(axis=1, keepdims=True)
     asked = queries.of([one.qid for one in wider]).vectors.astype(np.float32)
     return Listwise(asked, documents, real, hard, others / np.where(totals > 0, totals, 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,14 @@ def _divisor(rows: np.ndarray, how: str) -> np.ndarray:
     wide = rows.astype(np.float64)
     divisor = wide.max(axis=1, keepdims=True) if how == "max" else 1e-8 + wide.mean(axis=1, keepdims=True)
     return np.where(divisor == 0.0, 1.0, divisor)
+
+
+def padded(rows: Sequence[np.ndarray], fill: int = 0) -> np.ndarray:
+    """(B, N): arrays of different lengths, with `fill` behind the shorter ones."""
+    out = np.full((len(rows), max(map(len, rows))), fill, dtype=rows[0].dtype)
+    for own, row in zip(out, rows, strict=True):
+        own[: len(row)] = row
+    return out
 
 
 BYTES = 16  # for each neighbour of a candidate, while similarities are made of them

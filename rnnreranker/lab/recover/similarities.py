@@ -214,9 +214,8 @@ def visible_positives(
             seen, others = positives[chosen], known.copy()
             others[seen] = False
             means = {name: each[chosen].mean(axis=0) for name, each in scores.items()}
-            shown, real = np.zeros((1, len(docids)), dtype=bool), np.ones((1, len(docids)), dtype=bool)
-            shown[0, seen] = True
-            mass = targets(means["joint"][None], shown, real, LabelParams())[0].astype(np.float64)
+            shown = np.isin(np.arange(len(docids)), seen)
+            mass = targets(means["joint"], shown, LabelParams()).astype(np.float64)
             yield Visible(
                 qid,
                 tuple(docids[row] for row in seen.tolist()),

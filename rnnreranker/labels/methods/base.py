@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -17,10 +19,10 @@ from rnnreranker.base.command import say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, defaults_of, find
-from rnnreranker.labels import smooth, targets
-from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, batches, contexts_of, positives_of
+from rnnreranker.labels import targets
+from rnnreranker.labels.judged import Judged, JudgedContext, contexts_of, positives_of
 from rnnreranker.labels.params import SHARED, LabelParams, unlearnt
-from rnnreranker.labels.similarity import BYTES, GraphSimilarity, Similarity, VectorSimilarity
+from rnnreranker.labels.similarity import BYTES, Asked, GraphSimilarity, Similarity, VectorSimilarity, padded
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
 from rnnreranker.rnn import RnnParams
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
 
     from rnnreranker.runs import Run
 
+BATCH_BYTES = 8 * 2**20  # of vectors held at a time, or of rows of a graph and what is made of them
 Source = Literal["vectors", "neighbours"]
 BOTH = {"vectors", "neighbours"}  # read by the same rows
-Labelled = Iterator[tuple[int, np.ndarray, np.ndarray]]  # index of a context, its scores, its targets
+Pair = tuple[np.ndarray, np.ndarray]
 
 
 class Labeler(ABC):
@@ -81,9 +84,7 @@ class Labeler(ABC):
             raise InputError(f"method {self.name}: needs {' and '.join(lost)}, which were not given")
         self.inputs = inputs
         self.label_params = label_params if label_params is not None else LabelParams()
-        self.relevant = relevant
-        self.threads, self.devices = threads, devices
-        self.source = source
+        self.relevant, self.threads, self.devices, self.source = relevant, threads, devices, source
         mass = self.label_params.mass
         if mass not in (None, "own") and not self.compares:
             raise InputError(f"mass={mass}: takes rNN similarities, which the method {self.name} has not; expected own")
@@ -102,8 +103,8 @@ class Labeler(ABC):
         return cls.needs
 
     @abstractmethod
-    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """The index of every context with scores and targets, (n,) float32 each, of its n = `size` candidates."""
+    def labelled(self, contexts: Sequence[JudgedContext]) -> Iterator[tuple[int, Pair]]:
+        """The number of every context with scores and targets, (n,) float32 each, of its n = `size` candidates."""
 
     def infer(self, run: Run, qrels: pandas.DataFrame) -> SoftLabels:
         """The labels of the run's queries with positives, in the order of the run.
@@ -123,15 +124,14 @@ class Labeler(ABC):
         offsets = np.cumsum([0, *(len(one.docids) for one in contexts)], dtype=np.int64)
         docids = np.array([docid for one in contexts for docid in one.docids], dtype=object)
         positive = np.concatenate([np.zeros(0, dtype=bool), *(one.positive for one in contexts)])
-        scores, given = np.full(len(docids), -np.inf, dtype=np.float32), np.zeros(len(docids), dtype=np.float32)
-        for index, own_scores, own_targets in self.labelled(contexts):
-            start = offsets[index]
-            scores[start : start + len(own_scores)] = own_scores
-            given[start : start + len(own_targets)] = own_targets
+        columns = np.full(len(docids), -np.inf, dtype=np.float32), np.zeros(len(docids), dtype=np.float32)
+        for number, pair in self.labelled(contexts):
+            for column, own in zip(columns, pair, strict=True):
+                column[offsets[number] : offsets[number] + len(own)] = own
         if remark := self.remark():
             say(remark)
         qids = tuple(one.qid for one in contexts)
-        return SoftLabels(qids, offsets, docids, scores, given, positive, self.describe()), without
+        return SoftLabels(qids, offsets, docids, *columns, positive, self.describe()), without
 
     def check(self, run: Run, judged: Judged) -> None:  # noqa: B027  not every method reads vectors
         """Check that the inputs cover the run. InputError: they do not."""
@@ -163,15 +163,13 @@ class ContextLabeler(Labeler):
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,): relevance of the n = `one.size` candidates, larger = more."""
 
-    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        for index, one in enumerate(contexts):
+    def labelled(self, contexts: Sequence[JudgedContext]) -> Iterator[tuple[int, Pair]]:
+        for number, one in enumerate(contexts):
             scores = np.asarray(self.scores(one), dtype=np.float64)
             if scores.shape != (one.size,) or not np.isfinite(scores).all():
                 shape = f"scores of shape {scores.shape}, expected {one.size} finite ones"
                 raise InputError(f"method {self.name}: query {one.qid}: {shape}")
-            real = np.ones((1, one.size), dtype=bool)
-            raw, given = smooth.of_candidates(scores[None], one.grades[None], real, self.label_params)
-            yield index, raw[0], given[0]
+            yield number, targets.labels_of(scores, one.grades, self.label_params)
 
 
 class VectorLabeler(Labeler):
@@ -200,13 +198,8 @@ class VectorLabeler(Labeler):
         return self.label_params.mass == "evidence"
 
     @abstractmethod
-    def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        """(B, R, N) float32: every candidate against every positive."""
-
-    def similarity(self, batch: JudgedBatch) -> Similarity:
-        if self.source == "neighbours":
-            return GraphSimilarity(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows)
-        return VectorSimilarity(batch.lengths, self.params, self.threads, batch.vectors)
+    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
+        """(B, R, N) float32: every candidate against every positive; positives: (R,) elements of the contexts."""
 
     def check(self, run: Run, judged: Judged) -> None:
         if "query vectors" in self.reads:
@@ -224,64 +217,71 @@ class VectorLabeler(Labeler):
         metadata["labels"]["mass"] = "evidence" if self.takes_mass else self.label_params.mass or "own"
         return metadata
 
-    def label(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and targets of a batch: (B, N) float32 each."""
-        similarities = self.similarities(batch)
-        raw, own = self.own_targets(batch, similarities)
-        known = batch.positive & batch.real
-        if self.takes_mass:
-            mixed = self.similarity(batch).mixed(batch.positives)
-            _, evidence = smooth.from_scores(mixed, batch.grades, batch.real, self.label_params)
-            return raw, targets.with_mass_of(own, evidence, known)
-        if self.label_params.mass not in SHARED:
-            return raw, own
-        takers = batch.real & ~known
-        if self.label_params.mass == "confident":
-            takers = takers & (self._to_positives(similarities) >= self.label_params.threshold)
-        hard = np.zeros(own.shape)
-        hard[:, : batch.grades.shape[1]] = targets.of_grades(batch.grades)
-        return raw, targets.with_share(own, hard, takers, self.label_params.share or 0.0)
+    def compared(self, contexts: Sequence[JudgedContext]) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """The number of every context with similarities to its positives, the method's and those that set its mass.
 
-    def own_targets(self, batch: JudgedBatch, similarities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and targets of a batch, (B, N) float32 each, with the method's own mass.
-
-        similarities: (B, R, N).
+        Both are (R, n) float32. Batches have contexts with equally many positives.
         """
-        return smooth.from_scores(similarities, batch.grades, batch.real, self.label_params)
+        each = 4 * self.inputs.vectors.dimension if "vectors" in self.reads else BYTES * self.source_of_rows.k
+        counts = [len(one.grades) for one in contexts]
+        for count, same in itertools.groupby(sorted(range(len(counts)), key=counts.__getitem__), counts.__getitem__):
+            members, positives = list(same), np.arange(1, count + 1)
+            at_once = max(1, BATCH_BYTES // (each * (1 + max(contexts[number].size for number in members))))
+            for first in range(0, len(members), at_once):
+                numbers = members[first : first + at_once]
+                near = self.similarity([contexts[number] for number in numbers])
+                own = self.similarities(near, positives)
+                others = near.mixed(positives) if self.takes_mass else own
+                for row, number in enumerate(numbers):
+                    size = contexts[number].size
+                    yield number, own[row, :, :size], others[row, :, :size]
 
-    def similar(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """The index of every context with similarities to its positives and the method's own targets, (n,) each.
+    def similarity(self, contexts: Sequence[JudgedContext]) -> Similarity:
+        """The similarities of the elements of some contexts."""
+        lengths = np.array([one.size for one in contexts])
+        if self.source == "neighbours":
+            rows, graph = padded([one.rows for one in contexts]), self.inputs.neighbours
+            return GraphSimilarity(lengths, self.params, self.threads, graph, rows, self.asked(contexts))
+        source = self.inputs.vectors
+        vectors = np.empty((len(contexts), lengths.max() + 1, source.dimension), dtype=np.float32)
+        for own, one in zip(vectors, contexts, strict=True):
+            own[0] = self.of_query[one.qid]
+            source.fetch(one.rows, own[1 : one.size + 1])
+        return VectorSimilarity(lengths, self.params, self.threads, vectors)
 
-        Similarities are the mean, or the maximum if `aggregate` says so; grades have no effect.
-        """
+    def asked(self, contexts: Sequence[JudgedContext]) -> Asked | None:
+        """What is known of queries and candidates, beside a graph."""
+        return None
 
-        def near(batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
-            similarities = self.similarities(batch)
-            return self._to_positives(similarities), self.own_targets(batch, similarities)[1]
+    @cached_property
+    def of_query(self) -> dict[str, np.ndarray]:
+        """Query id → vector, (d,) float32."""
+        queries = self.inputs.query_vectors
+        return dict(zip(queries.qids, queries.vectors, strict=True))
 
-        return self._of_each(contexts, near)
+    def labelled(self, contexts: Sequence[JudgedContext]) -> Iterator[tuple[int, Pair]]:
+        params = self.label_params
+        for number, similarities, others in self.compared(contexts):
+            grades = contexts[number].grades
+            scores, own = self.own_targets(grades, similarities)
+            positive = np.arange(len(own)) < len(grades)
+            if self.takes_mass:
+                own = targets.with_mass_of(own, VectorLabeler.own_targets(self, grades, others)[1], positive)
+            elif params.mass in SHARED:
+                confident = params.mass != "confident" or self.to_positives(similarities) >= params.threshold
+                hard = np.append(targets.of_grades(grades), np.zeros(len(own) - len(grades)))
+                own = targets.with_share(own, hard, ~positive & confident, params.share or 0.0)
+            yield number, (scores, own)
 
-    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        return self._of_each(contexts, self.label)
+    def own_targets(self, grades: np.ndarray, similarities: np.ndarray) -> Pair:
+        """Scores and targets, (n,) float32 each, with the method's own mass; similarities: (R, n)."""
+        scores = targets.aggregated(similarities, grades, self.label_params.aggregate)
+        return targets.labels_of(scores, grades, self.label_params)
 
-    def _of_each(
-        self, contexts: Sequence[JudgedContext], of_batch: Callable[[JudgedBatch], tuple[np.ndarray, np.ndarray]]
-    ) -> Labelled:
-        """The index of every context with its two rows of `of_batch`, without padding."""
-        for batch in self.batches(contexts):
-            first, second = of_batch(batch)
-            for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
-                yield index, first[row, :length], second[row, :length]
-
-    def _to_positives(self, similarities: np.ndarray) -> np.ndarray:
+    def to_positives(self, similarities: np.ndarray) -> np.ndarray:
+        """(n,) float64: the mean of (R, n) similarities, or the maximum if `aggregate` says so, without grades."""
         how = "max" if self.label_params.aggregate == "max" else "mean"
-        return targets.aggregated(similarities, np.ones(similarities.shape[:2]), how)
-
-    def batches(self, contexts: Sequence[JudgedContext]) -> Iterator[JudgedBatch]:
-        """The contexts in batches, with vectors if the method reads them."""
-        if "vectors" in self.reads:
-            return batches(contexts, vectors=self.inputs.vectors, queries=self.inputs.query_vectors)
-        return batches(contexts, BYTES * self.source_of_rows.k)
+        return targets.aggregated(similarities, np.ones(len(similarities)), how)
 
 
 def make_labeler(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,9 +11,9 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.labels import targets
-from rnnreranker.labels.judged import JudgedBatch, JudgedContext
-from rnnreranker.labels.methods.base import ContextLabeler, Labeler, Labelled, Source, VectorLabeler
-from rnnreranker.labels.similarity import Asked, GraphSimilarity, Similarity
+from rnnreranker.labels.judged import JudgedContext
+from rnnreranker.labels.methods.base import ContextLabeler, Labeler, Pair, Source, VectorLabeler
+from rnnreranker.labels.similarity import Asked, Similarity, padded
 from rnnreranker.methods.rerank.base import inner_products
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import VECTORS_ALONE
@@ -25,8 +25,8 @@ class EvidenceLabeler(VectorLabeler):
     name = "evidence"
     takes_mass = False  # its own mass is meant
 
-    def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        return self.similarity(batch).mixed(batch.positives)
+    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
+        return near.mixed(positives)
 
 
 class GeometricLabeler(VectorLabeler):
@@ -34,8 +34,8 @@ class GeometricLabeler(VectorLabeler):
 
     name = "geometric"
 
-    def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        return self.similarity(batch).geometric(batch.positives)
+    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
+        return near.geometric(positives)
 
 
 class JaccardLabeler(VectorLabeler):
@@ -43,8 +43,8 @@ class JaccardLabeler(VectorLabeler):
 
     name = "jaccard"
 
-    def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        return self.similarity(batch).jaccard(batch.positives)
+    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
+        return near.jaccard(positives)
 
 
 class QueryLabeler(VectorLabeler):
@@ -56,9 +56,8 @@ class QueryLabeler(VectorLabeler):
     name = "query"
     of_documents = False
 
-    def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        near = self.similarity(batch).geometric(np.zeros(1, dtype=np.int64))
-        return np.broadcast_to(near, (len(near), batch.grades.shape[1], near.shape[2]))
+    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
+        return near.geometric(np.zeros(1, dtype=np.int64)).repeat(len(positives), axis=1)
 
 
 class UniformLabeler(VectorLabeler):
@@ -73,18 +72,14 @@ class UniformLabeler(VectorLabeler):
     def takes_mass(self) -> bool:
         return self.label_params.mass in (None, "evidence")
 
-    def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        return np.zeros((*batch.grades.shape, batch.real.shape[1]), dtype=np.float32)
+    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
+        return np.zeros((len(near.lengths), len(positives), near.lengths.max()), dtype=np.float32)
 
-    def own_targets(self, batch: JudgedBatch, similarities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def own_targets(self, grades: np.ndarray, similarities: np.ndarray) -> Pair:
         """Scores, the grades, and targets: hard labels times their number and 1 for other candidates, normalised."""
-        positives = batch.grades.shape[1]
-        scores = np.zeros(batch.real.shape)
-        scores[:, :positives] = batch.grades
-        mass = batch.real.astype(np.float64)
-        mass[:, :positives] *= positives * targets.of_grades(batch.grades)
-        share = mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-12)
-        return np.where(batch.real, scores, -np.inf).astype(np.float32), share.astype(np.float32)
+        others = np.zeros(similarities.shape[1] - len(grades))
+        mass = np.append(len(grades) * targets.of_grades(grades), others + 1.0)
+        return np.append(grades, others).astype(np.float32), (mass / mass.sum()).astype(np.float32)
 
 
 class HardLabeler(Labeler):
@@ -98,9 +93,9 @@ class HardLabeler(Labeler):
     def describe(self) -> dict[str, Any]:
         return {"method": self.name, "relevant": self.relevant}
 
-    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        for index, one in enumerate(contexts):
-            yield index, one.grades.astype(np.float32), targets.of_grades(one.grades).astype(np.float32)
+    def labelled(self, contexts: Sequence[JudgedContext]) -> Iterator[tuple[int, Pair]]:
+        for number, one in enumerate(contexts):
+            yield number, (one.grades.astype(np.float32), targets.of_grades(one.grades).astype(np.float32))
 
 
 @dataclass(frozen=True)
@@ -159,24 +154,14 @@ class JointLabeler(VectorLabeler):
             raise InputError(f"queries={params.queries}: of labels from neighbours; with vectors the query has one too")
         return needs
 
-    def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        return self.similarity(batch).joint(batch.positives, self.params.positive_weight)
+    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
+        return near.joint(positives, self.params.positive_weight)
 
-    def similarity(self, batch: JudgedBatch) -> Similarity:
-        if self.source == "vectors":
-            return super().similarity(batch)
-        products = {
-            "encoded": lambda: _products(batch),
-            "run": lambda: np.where(batch.real, batch.scores, 0.0),
-            "none": lambda: None,
-        }[self.params.queries]()
-        asked = Asked(batch.ranks, batch.scores, products)
-        return GraphSimilarity(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows, asked)
-
-
-def _products(batch: JudgedBatch) -> np.ndarray:
-    """(B, N) float64: inner products of query and candidates, 0 at padding."""
-    products = np.zeros(batch.real.shape)
-    for row, length in enumerate(batch.lengths.tolist()):
-        products[row, :length] = inner_products(batch.vectors[row, 0], batch.vectors[row, 1 : length + 1])
-    return products
+    def asked(self, contexts: Sequence[JudgedContext]) -> Asked:
+        scores, products = padded([one.scores for one in contexts]), None
+        if self.params.queries == "encoded":
+            fetch = self.inputs.vectors.fetch
+            products = padded([inner_products(self.of_query[one.qid], fetch(one.rows)) for one in contexts])
+        elif self.params.queries == "run":
+            products = scores
+        return Asked(padded([one.ranks for one in contexts], np.iinfo(np.int64).max), scores, products)

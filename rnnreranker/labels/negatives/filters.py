@@ -101,12 +101,11 @@ def pools(run: Run, judged: Judged, labelers: Mapping[str, VectorLabeler], size:
     near: list[dict[str, np.ndarray]] = [{} for _ in contexts]
     for how, labeler in labelers.items():
         labeler.check(run, judged)
-        for batch in labeler.batches(contexts):
-            for row, (index, similarities) in enumerate(zip(batch.indices, labeler.similarities(batch), strict=True)):
-                length = contexts[index].size
-                near[index][how] = similarities[:, :length].astype(np.float64)
-                if batch.vectors is not None:
-                    products[index] = (batch.vectors[row, 1 : length + 1] @ batch.vectors[row, 0]).astype(np.float64)
+        for index, similarities, _ in labeler.compared(contexts):
+            near[index][how] = similarities.astype(np.float64)
+            if labeler.source == "vectors":
+                fetched = labeler.inputs.vectors.fetch(contexts[index].rows)
+                products[index] = (fetched @ labeler.of_query[contexts[index].qid]).astype(np.float64)
     made = []
     for one, scores, alike in zip(contexts, products, near, strict=True):
         docids, other, count = one.docids[: one.size], ~one.positive[: one.size], len(one.grades)
