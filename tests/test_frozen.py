@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -22,7 +23,9 @@ SUMS_MAY_DIFFER = {"rnn-graph", "rnn-tokens", "late", "late-rerank", "colbert-pr
 def world(tmp_path_factory: pytest.TempPathFactory) -> making.World:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RNNRERANKER_HOME", str(tmp_path_factory.mktemp("home")))
-        return making.World(tmp_path_factory.mktemp("world"))
+        base = tmp_path_factory.getbasetemp()
+        base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+        return making.World(tmp_path_factory.mktemp("world"), base / "frozen-indexes")
 
 
 def frozen(group: str) -> Any:

@@ -156,7 +156,7 @@ def test_a_whole_study(world: Path) -> None:
     for path in (world / "work").glob("*.json"):
         path.unlink()  # what LE-None came to stays
     few = [NONE, IN_BATCH, DISTILLED.replace("|LE-TFIDF", ""), "LE-BS:labels=term-scorer"]
-    again = study(world, "again.json", *flags, *few, "--jobs", "2")
+    again = study(world, "again.json", *flags, *few)
     for arm in again["curves"]:
         assert again["curves"][arm] == made["curves"][arm]
         assert again["queries"][arm] == made["queries"][arm]

@@ -113,7 +113,7 @@ def test_students_of_every_teacher(world: Path) -> None:
     assert set(row["against"]) == {"base", "ColBERT", "ColBERT-HN"}
     for path in (world / "work").glob("*.json"):
         path.unlink()  # what ColBERT and the cross-encoders came to stays
-    again = study(world, "again.json", *flags[: flags.index(f"KD, cross-encoder:{one}")], "--jobs", "2").outcome
+    again = study(world, "again.json", *flags[: flags.index(f"KD, cross-encoder:{one}")]).outcome
     for arm in again["curves"]:
         assert again["curves"][arm] == made["curves"][arm]
         assert again["queries"][arm] == made["queries"][arm]

@@ -66,15 +66,17 @@ def test_negatives_of_every_first_stage_with_and_without_likely_positives(world:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_workers_of_a_cluster_take_the_same_trials(world: Path, backend: str) -> None:
-    pytest.importorskip({"dask": "distributed"}.get(backend, backend))
+def test_workers_of_a_cluster_take_the_same_trials(world: Path) -> None:
+    for package in ("distributed", "ray"):
+        pytest.importorskip(package)
     model = "cross:group_size=3,key_measure=loss,depth=50,validation_share=0.3"
     flags = ("--model", model, "--learning-rate", "1e-3", "--arms", "impact")
     here = found(world, "here.json", *flags, "--work", str(world / "here"))
-    there = found(world, f"{backend}.json", *flags, "--work", str(world / backend), "--backend", backend, "--jobs", "2")
-    assert there.outcome["rows"] == here.outcome["rows"]
-    assert there.outcome["curves"] == here.outcome["curves"]
-    assert [one["command"] for one in there.commands] == [one["command"] for one in here.commands]
-    names = [{path.name for path in (world / folder).glob("*.json")} for folder in ("here", backend)]
-    assert names[0] == names[1] != set()
+    for backend in ("dask", "ray"):
+        work = ("--work", str(world / backend), "--backend", backend, "--jobs", "2")
+        there = found(world, f"{backend}.json", *flags, *work)
+        assert there.outcome["rows"] == here.outcome["rows"]
+        assert there.outcome["curves"] == here.outcome["curves"]
+        assert [one["command"] for one in there.commands] == [one["command"] for one in here.commands]
+        names = [{path.name for path in (world / folder).glob("*.json")} for folder in ("here", backend)]
+        assert names[0] == names[1] != set()

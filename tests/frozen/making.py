@@ -106,11 +106,11 @@ MEASURES = "nDCG@10 RR@10 AP R@100 P@5 Judged@10 nDCG Success@5"
 class World:
     """The collections, their indexes and what has been made of them so far."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, indexes: Path | None = None) -> None:
         sys.path.insert(0, str(HERE))
         import world
 
-        self.folder = folder
+        self.folder, self.indexes = folder, indexes or folder  # of two workers one makes the indexes
         world.write(folder)
         self._runs: dict[str, Any] = {}
 
@@ -119,11 +119,11 @@ class World:
 
         if name == "index":
             parts = ["dense", "bm25", "impact", "tokens", "terms", "neighbours"]
-            build_index(self.path("documents.jsonl"), self.path("index"), parts=parts)
-            made = open_index(self.path("index"))
+            build_index(self.path("documents.jsonl"), self.indexes / "index", parts=parts)
+            made = open_index(str(self.indexes / "index"))
         elif name == "passages":
-            made = build_index(self.path("passages.jsonl"), self.path("passages"), parts=("dense", "bm25"))
-            made = open_index(self.path("passages"))
+            build_index(self.path("passages.jsonl"), self.indexes / "passages", parts=("dense", "bm25"))
+            made = open_index(str(self.indexes / "passages"))
         else:
             raise AttributeError(name)
         setattr(self, name, made)
@@ -285,14 +285,14 @@ def fusions(world: World) -> dict[str, Any]:
 
 def laboratory(world: World) -> dict[str, Any]:
     """Values of a tuning, of studies of each family, of a recovery and of a diagnosis."""
-    index, topics, qrels = world.path("index"), world.path("topics.tsv"), world.path("qrels.txt")
     assert world.index is not None
+    index, topics, qrels = str(world.indexes / "index"), world.path("topics.tsv"), world.path("qrels.txt")
     asked = ("--index", index, "--topics", topics, "--qrels", qrels)
     values: dict[str, Any] = {}
     world.command("tune", *asked, "--run", world.written("bm25"), "--trials", "12", "--folds", "2",
                   "--record", world.path("tuning.json"), "--output", world.path("tuned.yaml"))  # fmt: skip
     lines = (world.folder / "tuned.yaml").read_text().splitlines()
-    values["tune"] = [line for line in lines if str(world.folder) not in line]
+    values["tune"] = [line for line in lines if str(world.folder) not in line and str(index) not in line]
     shown = world.command("recover", *asked, "--run", world.written("dense"), "--from", "both")
     values["recover"] = shown.splitlines()
     shown = world.command("diagnose", "--run", world.written("bm25"), "--index", index, "--topics", topics)
