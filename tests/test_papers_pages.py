@@ -10,7 +10,7 @@ import pytest
 from rnnreranker.base.record import Record, write_records
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.papers.matrix import Matrix, counted
-from rnnreranker.regress.papers.site import texts, write_pages
+from rnnreranker.regress.papers.site import shown, write_pages
 from rnnreranker.regress.records import records_file
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -87,7 +87,8 @@ def test_the_page_of_a_paper(folder: Path, tmp_path: Path) -> None:
         ">Printed twice.</p>",
         "† 2 of these values: the paper chose parameters of the system on the very set it reports",
         "The same set stands in for another.",
-        "1 of 1 pair<br>τ 1.00 [1.00, 1.00]",
+        '<td title="bm25 on few, 2026-01-02, commit abc1234">.5004</td>',
+        "1 of 1<br>τ 1.00",
     ):
         assert part in page, part
     landing = (out / "matrix" / "index.html").read_text(encoding="utf-8")
@@ -96,9 +97,8 @@ def test_the_page_of_a_paper(folder: Path, tmp_path: Path) -> None:
 
 def page_of_small(folder: Path) -> str:
     matrix = Matrix(folder)
-    obtained = matrix.cells[matrix.cells["obtained"].astype(bool)]
-    records = [record for runs in matrix.runs.values() for record in runs]
-    return spec_page(matrix.specs["small"], records, texts(obtained), counted(obtained["state"]))
+    obtained = [shown(cell) for cell in matrix.cells.to_dict("records") if cell["spec"]]
+    return spec_page(matrix.specs["small"], matrix.records, obtained, counted(cell["state"] for cell in obtained))
 
 
 def test_the_page_of_a_spec_shows_what_is_published(folder: Path) -> None:
@@ -126,13 +126,16 @@ def test_a_changed_parameter_changes_the_pages_and_nothing_else_is_edited(folder
         assert before.replace("rnn:k=12", "rnn:k=17") == after
 
 
-def test_the_cells_of_the_page_say_how_they_were_measured(folder: Path) -> None:
-    cells = {(cell["table"], cell["row"], cell["measure"]): cell for cell in Matrix(folder).cells.to_dict("records")}
-    cell = cells["1", "Other", "RR@10 x100"]
-    assert cell["commands"][1] == "python -m rnnreranker.regress few --runs RUNS --only other"
-    assert "bm25:k1=0.9" in cell["commands"][3]
-    assert "--rerank rnn:k=12" in cell["commands"][4]
-    assert cell["history"] == [
-        {"date": "2026-01-02", "commit": "abc1234", "value": 80.0, "run": "other.txt", "sha256": "sha-other"}
-    ]
-    assert cell["parameters"]["condition"] == "other"
+def test_a_system_says_how_it_is_measured(folder: Path) -> None:
+    commands, needs = Matrix(folder).commands("few", "other")
+    assert "bm25:k1=0.9" in commands[0]
+    assert "--rerank rnn:k=12" in commands[1]
+    assert needs == "2.5 GB to download, 7 GB of disk"
+    write_pages(folder, out := folder.parent / "out")
+    page = (out / "matrix" / "paper-009.html").read_text(encoding="utf-8")
+    for part in (
+        "python -m rnnreranker.regress few --runs RUNS --only other\n# from the documents:\n",
+        "; needs 2.5 GB to download, 7 GB of disk</li>",
+        "measured on 2026-01-02 at commit abc1234; run other.txt, sha256 sha-other</li>",
+    ):
+        assert part in page, part

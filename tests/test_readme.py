@@ -240,7 +240,7 @@ def test_the_number_of_the_readme_is_that_on_record() -> None:
 
 @pytest.mark.long
 def test_published_values_are_counted_as_the_matrix_counts_them() -> None:
-    states = list(Matrix(specs_folder(), commands=False).cells["state"])
+    states = list(Matrix(specs_folder()).cells["state"])
     said = re.search(r"([\d,]+) published values, (\d+) of them reproduced here", README.replace("\n", " "))
     assert said is not None
     assert (said[1].replace(",", ""), int(said[2])) == (str(len(states)), states.count("reproduced"))

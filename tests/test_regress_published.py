@@ -219,7 +219,7 @@ def counted(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 class TestThePublishedRuns:
     @pytest.mark.long
     def test_seventy_cells_are_reproduced_and_the_exceptions_explained(self, counted: tuple[Path, str]) -> None:
-        matrix = Matrix(counted[0], commands=False)
+        matrix = Matrix(counted[0])
         states = {row[0]: row[1] for row in matrix.summary()}
         assert states["reproduced"] >= 70
         assert states["all"] == len(matrix.cells) == sum(states[name] for name in STATES)

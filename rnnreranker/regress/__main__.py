@@ -122,11 +122,12 @@ def _published(folder: Path, args: RegressRequest) -> int:
     """Measure published run files; 1 if one cannot be measured, 2 if none has these names."""
     from rnnreranker.base.tables import print_table
     from rnnreranker.regress.pages.published import run_files
-    from rnnreranker.regress.papers import listing
+    from rnnreranker.regress.papers.listing import print_matrix
+    from rnnreranker.regress.papers.matrix import Matrix
     from rnnreranker.regress.records import put_on_record
 
-    asked, queries = listing.query_sets_of(folder, args.names)
-    records, errors = run_files(asked, Path(str(args.runs)), args.only, queries)
+    matrix = Matrix(folder)
+    records, errors = run_files(matrix.sets.values(), matrix.cells, args.names, Path(str(args.runs)), args.only)
     rows = [
         [record.outcome["query_set"], record.name, protocol, name, f"{number:.4f}"]
         for record in records
@@ -139,7 +140,7 @@ def _published(folder: Path, args: RegressRequest) -> int:
         return CHANGED if errors else command.BAD_INPUT
     if args.record:
         put_on_record(folder, records)
-    listing.print_matrix(folder, args.names, args.table, bool(args.table), () if args.record else records)
+    print_matrix(folder, args.names, args.table, bool(args.table), () if args.record else records)
     return CHANGED if errors else 0
 
 

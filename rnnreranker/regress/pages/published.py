@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import nearest, refuse
 from rnnreranker.base.files import file_digest
+from rnnreranker.base.record import Record, made_here
 from rnnreranker.regress.plans.measure import Measured
 from rnnreranker.regress.specs.entries import QuerySet
 from rnnreranker.regress.specs.spec import Spec
 
 if TYPE_CHECKING:
-    from rnnreranker.base.record import Record
+    import pandas
 
-ENDINGS = (".txt", ".trec", ".run", ".tsv", ".txt.gz", ".trec.gz", ".run.gz", ".tsv.gz", ".gz")
+ENDINGS = (".txt", ".trec", ".run", ".tsv", ".gz")
 Queries = Mapping[tuple[str, str], Collection[tuple[str, str]]]  # (query set, condition) → (protocol, measure)
 
 
@@ -49,15 +50,15 @@ def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunF
     names = {path: path.relative_to(folder) for path in files}
     if not any(_fits(name, query_set.runs) for name in names.values() for _, query_set in asked):
         names = {path: Path(folder.resolve().name) / name for path, name in names.items()}  # a folder of one data set
-    run_files_of = []
+    files_of_conditions = []
     for spec, query_set in asked:
         near = [path for path in files if _fits(names[path], query_set.runs)]
         for condition in spec.conditions_of(query_set):
             named = (path for pattern in condition.runs for path in near if _fits(Path(path.name), pattern))
             if matching := list(dict.fromkeys(named)):
                 others = tuple(path.name for path in matching[1:])
-                run_files_of.append(RunFile(spec, query_set, condition.id, matching[0], others))
-    return run_files_of
+                files_of_conditions.append(RunFile(spec, query_set, condition.id, matching[0], others))
+    return files_of_conditions
 
 
 def _fits(path: Path, pattern: str) -> bool:
@@ -71,15 +72,12 @@ def measure_published(
 
     Files are named relative to `folder`; queries: runs and measures whose values per query are kept.
     """
-    from rnnreranker.base.record import made_here
-
     records: list[Record] = []
     errors: list[str] = []
     for name, group in groupby(files, lambda one: one.query_set.id):
-        started, (first, *more) = time.perf_counter(), group
-        spec, query_set = first.spec, first.query_set
-        paths = {entry.condition: entry.path for entry in (first, *more)}
-        measured = Measured(spec, query_set, paths)
+        started, of_set = time.perf_counter(), list(group)
+        spec, paths = of_set[0].spec, {entry.condition: entry.path for entry in of_set}
+        measured = Measured(spec, of_set[0].query_set, paths)
         errors += dict.fromkeys(f"{spec.name} {run}: {error}" for run, error in measured.errors.items())
         made = []
         for run in measured.runs:
@@ -99,24 +97,36 @@ def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]])
 
 
 def run_files(
-    asked: Sequence[tuple[Spec, QuerySet]], folder: Path, only: Sequence[str], queries: Queries
+    sets: Collection[tuple[Spec, QuerySet]],
+    cells: pandas.DataFrame,
+    names: Sequence[str],
+    folder: Path,
+    only: Sequence[str],
 ) -> tuple[list[Record], list[str]]:
-    """As `measure_published` of the files in a folder; only: ids of conditions, none = all.
+    """As `measure_published` of the files in a folder, with values per query where a table prints them.
+
+    Args:
+        sets, cells: of `Matrix`.
+        names: of specs, query sets and papers, none = all; only: ids of conditions, none = all.
 
     Raises:
         InputError: an unknown condition, no such folder.
     """
-    known = dict.fromkeys(condition.id for spec, _ in asked for condition in spec.conditions)
-    said = f"no such condition in {', '.join(dict.fromkeys(spec.name for spec, _ in asked))}"
+    wanted = {*names, *cells["query_set"][("paper-" + cells["paper"]).isin(names)]}
+    sets = [(spec, one) for spec, one in sets if not names or {spec.name, one.id} & wanted]
+    known = dict.fromkeys(condition.id for spec, _ in sets for condition in spec.conditions)
+    said = f"no such condition in {', '.join(dict.fromkeys(spec.name for spec, _ in sets))}"
     refuse(*((name not in known, f"--only {name}: {said}; {nearest(name, known)}") for name in only))
-    asked = [(spec, query_set) for spec, query_set in asked if not spec.published]  # others are reranked by their plan
-    chosen = [entry for entry in find_runs(folder, asked) if not only or entry.condition in only]
+    sets = [(spec, one) for spec, one in sets if not spec.published]  # others are reranked by their plan
+    chosen = [entry for entry in find_runs(folder, sets) if not only or entry.condition in only]
     if not chosen:
-        looked_for = ", ".join(query_set.runs for _, query_set in asked if query_set.runs)
+        looked_for = ", ".join(one.runs for _, one in sets if one.runs)
         say(f"{folder}: no run file of these conditions; looked for {looked_for} with `runs` of the conditions")
     for entry in chosen:
         others = f" (not used: {', '.join(entry.others)})" if entry.others else ""
         say(f"{entry.query_set.id} {entry.condition}: {entry.path}{others}")
+    by_query = cells[cells["query"] != ""].groupby(["query_set", "condition"])
+    queries: Any = {name: set(zip(of["protocol"], of["metric"], strict=True)) for name, of in by_query}
     records, errors = measure_published(chosen, folder, queries)
     for error in errors:
         say(f"error: {error}")
