@@ -135,8 +135,9 @@ class CoderLearner(Learner):
         if params.neutrality_weight and neutrality is None:
             shown = argument("neutrality")
             raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality, {shown}")
-        self.encoder, self.params, self.ranking, self.settings = start.name, params, params.ranking, params.described()
+        self.ranking = params.ranking
         refresh = params.refresh_every
+        self.params = params
         *sets, rows, lost = training_and_validation(inputs, params, whole=bool(params.random_negatives or refresh))
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
         if dense.projection is not None:
@@ -156,7 +157,7 @@ class CoderLearner(Learner):
             self.kept = DynamicContext(labels, source, rows, self._samples, params.candidates, refresh)
         neutral = None if neutrality is None else [neutrality.get(source.docids[row], 1.0) for row in rows]
         self._neutrality = None if neutral is None else torch.tensor(neutral, dtype=torch.float32)
-        self.made = {
+        made = {
             "labels": labels.metadata,
             "index": source.fingerprint,
             "training_queries": len(sets[0]),
@@ -168,7 +169,7 @@ class CoderLearner(Learner):
             [[s.qid, inputs.topics[s.qid], s.rows.tolist(), s.targets.tolist(), s.positive.tolist()] for s in own]
             for own in sets
         ]
-        self.content = [learnt, neutral, self.made, dense.pooling, dense.normalize]
+        super().__init__(start, params, made, [learnt, neutral, dense.pooling, dense.normalize])
 
     def batch(self, rows: Sequence[int]) -> dict[str, Any]:
         return {"batch": self._samples.batch(rows)}

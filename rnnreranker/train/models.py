@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import shutil
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import folder_written_whole, write_json
 from rnnreranker.base.method import fields_of
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import in_order, setting
@@ -25,7 +23,7 @@ from rnnreranker.train.params import (
     in_batch_setting,
     temperature_setting,
 )
-from rnnreranker.train.request import NOTHING, RECORD, Trained
+from rnnreranker.train.request import NOTHING, Trained
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import Start, TrainRequest
@@ -83,33 +81,15 @@ class TrainedModel(ABC):
         for package in self.packages:
             require(package, "training", "'rnnreranker[train]'")
         with phase("importing torch and transformers", "imports"):
-            import torch
             import transformers
 
-            from rnnreranker.train.trainer import FitTrainer, resume_from
-        output = Path(output)
+            from rnnreranker.train.trainer import fit
         transformers.set_seed(params.seed)
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         with phase("loading the model"):
             learner = _named(self.learns)(start, params, inputs, device)
-        learner.model.to(device)
-        folder, machine = output.with_name(output.name + ".checkpoints"), (device, torch.get_num_threads())
-        resumed = resume_from(folder, learner.identity(self.name, *machine)) if checkpoints else None
-        trainer = FitTrainer(learner, folder, checkpoints, device, on_validation)
-        seconds, best = trainer.train_to_end(resumed), trainer.best["step"]
-        before, after = trainer.validations[0], trainer.validations.get(best) or trainer.validation()
-        steps, history = int(trainer.state.global_step), trainer.history
-        record = learner.record(self.name, *machine) | {"best_step": best, "steps": steps, "measures": after.measures}
-        record |= {**learner.beside(), "history": history}
-        if after.ranks:
-            record["positives"] = {"before": before.of_positives(), "after": after.of_positives()}
-        with folder_written_whole(output) as written:
-            learner.save(written)
-            write_json(written / RECORD, record)
-        shutil.rmtree(folder, ignore_errors=True)
-        speed = trainer.seen / seconds
-        return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)
+        return fit(learner, self.name, Path(output), checkpoints, device, on_validation)
 
     def check(self, request: TrainRequest, params: Any) -> None:
         """Check settings that exclude each other. InputError: a loss of cosines for other scores."""

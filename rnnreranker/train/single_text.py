@@ -42,13 +42,6 @@ AT_ONCE = 32  # texts of validation
 class SingleTextLearner(Learner):
     unit = "texts"
 
-    def __init__(self, encoder: str | None, params: Any, made: Mapping[str, Any], content: str) -> None:
-        self.encoder, self.params, self.settings = encoder, params, params.described()
-        self.made, self.content = made, [content]
-
-    def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
-        return super().record(model, device, threads) | {"training_texts": len(self.training)}
-
 
 class MaskedLearner(SingleTextLearner):
     """BERT's task: of the tokens to predict, 80% are masked and 10% replaced by random ones.
@@ -57,17 +50,16 @@ class MaskedLearner(SingleTextLearner):
     """
 
     def __init__(self, start: Start, params: Any, inputs: tuple[Sequence[str], Sequence[str]], device: str) -> None:
-        encoder, made = None if start.name == NOTHING else start.name, {"validation_texts": len(inputs[1])}
-        super().__init__(encoder, params, made, fingerprint(*inputs))
-        self.folder = None
-        if encoder is None:
+        made = {"validation_texts": len(inputs[1]), "training_texts": len(inputs[0])}
+        super().__init__(start, params, made, inputs)
+        if start.name == NOTHING:
             self._tokenizer = new_tokenizer(inputs[0], params.vocabulary)
             self.model = new_model(len(self._tokenizer), params.layers, params.hidden_size, params.heads)
             if params.max_length is not None and params.max_length > POSITIONS:
                 raise InputError(f"max_length={params.max_length}: expected an integer <= {POSITIONS}")
             longest = params.max_length or LONGEST
         else:
-            self.folder, path = start_folder(encoder, ["encoder", "sparse-encoder"])
+            self.folder, path = start_folder(start.name, ["encoder", "sparse-encoder"])
             with loading(path, "a masked-language model"):
                 self.model = load_whole(path, "AutoModelForMaskedLM")
                 longest = limit_of(path, self.model, params.max_length)
@@ -156,7 +148,7 @@ class TermLearner(SingleTextLearner):
     """Learns weights of words: eq. 4 of paper 004, as a mean over tokens of words."""
 
     def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
-        super().__init__(start.name, params, inputs.made, inputs.content)
+        super().__init__(start, params, inputs.made, [inputs.content])
         self.folder, path = start_folder(start.name, ["encoder"])
         self._terms = inputs.terms
         with loading(path, "a term scorer"):
@@ -165,6 +157,7 @@ class TermLearner(SingleTextLearner):
             self._reader = PieceReader(fast_tokenizer(path), Analyser(inputs.terms), longest)
             self.model = TermScorerNetwork(transformer, inputs.terms.language == "zh")
         self.training, self._checked = self._examples(inputs.training), self._examples(inputs.checked)
+        self.made["training_texts"] = len(self.training)
 
     def batch(self, rows: Sequence[Example]) -> dict[str, Tensor]:
         """Arguments of the network, and targets (B, T), NaN at tokens without a word."""

@@ -40,14 +40,13 @@ class GroupLearner(Learner):
     in_order = True
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
-        self.encoder, self.params, self.inputs = start.name, params, inputs
-        self.ranking, self.settings = params.ranking, params.described()
+        queries = {"training_queries": len({pool.qid for pool in inputs.pools})}
+        made = {**inputs.made, **queries, "validation_queries": len(inputs.checked)}
+        Learner.__init__(self, start, params, made, inputs.content())
+        self.inputs, self.ranking = inputs, params.ranking
         count = params.max_steps * params.batch_size * params.accumulate or math.ceil(params.epochs * len(inputs.pools))
         drawn = params.group_size, params.depth, params.seed, params.kind, inputs.collection
         self.training = Groups(inputs.pools, count, *drawn)
-        queries = {"training_queries": len({pool.qid for pool in inputs.pools})}
-        self.made = {**inputs.made, **queries, "validation_queries": len(inputs.checked)}
-        self.content = inputs.content()
 
     @property
     def epoch(self) -> int:

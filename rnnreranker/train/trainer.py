@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -18,19 +19,19 @@ from torch import Tensor
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, ParameterError
-from rnnreranker.base.files import files_digest, fingerprint, write_json
+from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process import phases
 from rnnreranker.encode import model_folder
 from rnnreranker.encode.model_folder import content_of, find_model, known_model, read_settings
 from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary
 from rnnreranker.train.params import LONGEST
+from rnnreranker.train.request import NOTHING, RECORD, Start, Trained
 from rnnreranker.train.validation import Validation
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
-MARK = "best.json"  # written last: a checkpoint that has it is complete
-BEST = "best.safetensors"  # in a checkpoint: the best weights so far
-WEIGHTS = "weights.safetensors"  # in a checkpoint: what is trained
+STATE, WEIGHTS = "trainer_state.json", "model.safetensors"  # of a checkpoint: written last; what is trained
+EVAL = "eval_"  # the Trainer's prefix of measures
 Tell = Callable[[int, dict[str, float]], None]  # is called with step and measures of every validation
 
 
@@ -41,21 +42,20 @@ class Learner(ABC):
         unit: rows of `training`: queries or texts.
         in_order: whether `training` lists the rows of all epochs in order.
         folder: of the start, None = a new model; encoder: its name.
-        settings, made: settings and inputs, for the record; content: inputs, for the fingerprint of checkpoints.
+        made: inputs, for the record; content: inputs, for the fingerprint of checkpoints.
         kept: further state of checkpoints, with `save` and `load`, or None.
     """
 
     unit: ClassVar[str] = "queries"
     in_order: ClassVar[bool] = False
     model: Any
-    folder: Path | None
-    encoder: str | None
-    params: Any
-    settings: Mapping[str, Any]
-    made: Mapping[str, Any]
-    content: Sequence[Any]
+    folder: Path | None = None
     training: Any
     kept: Any = None
+
+    def __init__(self, start: Start, params: Any, made: Mapping[str, Any], content: Sequence[Any]) -> None:
+        self.encoder, self.params = None if start.name == NOTHING else start.name, params
+        self.made, self.content = dict(made), content
 
     @abstractmethod
     def batch(self, rows: Sequence[Any]) -> dict[str, Any]:
@@ -95,49 +95,21 @@ class Learner(ABC):
     def steps_of(self, rows: int) -> int:
         return math.ceil(rows / (self.params.batch_size * self.params.accumulate))
 
-    def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
-        """First entries of `training.json`; model: name of the kind."""
-        of_machine = {"threads": threads, "device": device}
-        return {"model": model, "params": self.settings, "encoder": self.encoder, **self.made, **of_machine}
 
-    def identity(self, model: str, device: str, threads: int) -> str:
-        """Fingerprint of the training, for its checkpoints."""
-        begins = content_of(self.folder) if self.folder else ""
-        return fingerprint(model, self.settings, begins, device, threads, *self.content)
-
-
-class Checkpoints(transformers.TrainerCallback):
-    """Completes the checkpoints of a trainer."""
-
-    def __init__(self, trainer: FitTrainer) -> None:
-        self._trainer = trainer
-
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        folder, trainer = Path(args.output_dir) / f"checkpoint-{state.global_step}", self._trainer
-        save_file(trainer.weights, str(folder / BEST))
-        if trainer.learner.kept is not None:
-            trainer.learner.kept.save(folder)
-        ended = bool(control.should_training_stop or state.global_step >= state.max_steps)
-        write_mark(folder, {**trainer.best, "ended": ended})
-
-
-class FitTrainer(transformers.Trainer):  # `_save` and `_load_from_checkpoint`: see base.private.transformers
+class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.private.transformers
     """Trains a learner; random draws depend on seed, step and pass alone.
 
     Attributes:
-        best: value of the key measure, its step, and validations since; weights: of that step, on the CPU.
-        validations: by step, of this process; seen: trained rows.
+        before, after: validations of the start and of the best step; weights: of that step, on the CPU.
+        seen: trained rows; seconds: without validations.
     """
 
-    def __init__(
-        self, learner: Learner, folder: Path, checkpoints: bool, device: str, tell: Tell | None = None
-    ) -> None:
+    after: Validation | None = None
+
+    def __init__(self, learner: Learner, folder: Path, checkpoints: bool, device: str, tell: Tell | None) -> None:
         params, every = learner.params, learner.params.evaluate_every or learner.epoch
         self.learner, self.params, self.tell = learner, params, tell
-        self.best: dict[str, Any] = {"value": None, "step": 0, "stale": 0}
-        self.weights: dict[str, Tensor] = {}
-        self.validations: dict[int, Validation] = {}
-        self.seen, self.seconds_aside, self._pass = 0, 0.0, (-1, 0)
+        self.seen, self.seconds, self._pass = 0, 0.0, (-1, 0)
         arguments = transformers.TrainingArguments(
             output_dir=str(folder),
             per_device_train_batch_size=params.batch_size,
@@ -156,14 +128,12 @@ class FitTrainer(transformers.Trainer):  # `_save` and `_load_from_checkpoint`: 
             save_strategy="steps" if checkpoints else "no",
             save_steps=every,
             save_total_limit=2,
-            logging_strategy="steps",
-            logging_steps=every,
-            report_to=[],
+            metric_for_best_model=params.key_measure,  # the best checkpoint is never removed
+            logging_strategy="no",
             remove_unused_columns=False,
             dataloader_pin_memory=False,
             disable_tqdm=True,
             use_cpu=device == "cpu",
-            log_level="error",
         )
         super().__init__(
             model=learner.model,
@@ -171,12 +141,11 @@ class FitTrainer(transformers.Trainer):  # `_save` and `_load_from_checkpoint`: 
             train_dataset=learner.training,
             eval_dataset=learner.training,  # never read: `evaluate` validates as the learner does
             data_collator=lambda rows: {"rows": len(rows), **learner.batch(rows)},
-            callbacks=[Checkpoints(self)],
             optimizers=learner.optimizers(learner.steps, every),
         )
         self.model_accepts_loss_kwargs = False  # the loss is a mean: passes are averaged before a step
-        for shown in (transformers.PrinterCallback, transformers.ProgressCallback):
-            self.remove_callback(shown)
+        self.remove_callback(transformers.PrinterCallback)
+        self.weights, self.before = self._trained(), self.validation()
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
         step = int(self.state.global_step)
@@ -191,22 +160,17 @@ class FitTrainer(transformers.Trainer):  # `_save` and `_load_from_checkpoint`: 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Validate and log; keep better weights, or stop when patience ends."""
         step, begun = int(self.state.global_step), time.perf_counter()
-        validation = self.validations[step] = self.validation()
-        self.seconds_aside += time.perf_counter() - begun
+        validation = self.validation() if step else self.before
+        self.seconds -= time.perf_counter() - begun
         measures = {**validation.measures, **self.learner.beside()}
-        metrics = {f"eval_{name}": value for name, value in measures.items()}
-        self.log(dict(metrics))
+        metrics = {EVAL + name: value for name, value in measures.items()}
+        self.log(metrics)
         self.control.should_evaluate = False
         if hasattr(self.lr_scheduler, "observe"):
             self.lr_scheduler.observe(measures["loss"])
-        value = measures[self.params.key_measure] * (-1 if self.params.key_measure == "loss" else 1)
-        if self.best["value"] is None or value > self.best["value"]:
-            self.best = {"value": value, "step": step, "stale": 0}
-            self.weights = {name: value.cpu().clone() for name, value in self._trained().items()}
-        else:
-            self.best["stale"] += 1
-            if self.params.patience and self.best["stale"] >= self.params.patience:
-                self.control.should_training_stop = True
+        if self.stale == 0:
+            self.weights, self.after = self._trained(), validation
+        self.control.should_training_stop |= self.ended
         if self.tell is not None:
             self.tell(step, measures)
         return metrics
@@ -219,83 +183,111 @@ class FitTrainer(transformers.Trainer):  # `_save` and `_load_from_checkpoint`: 
         self.learner.model.train(was_training)
         return validation
 
-    def train_to_end(self, resumed: Path | None) -> float:
-        """Train, perhaps from a checkpoint, and load the best weights; returns seconds without validations."""
-        ended = False
+    def train_to_end(self, resumed: Path | None) -> Validation:
+        """Train, perhaps from a checkpoint, and load the best weights; returns their validation."""
         if resumed:
-            kept = read_mark(resumed)
-            ended, self.best, self.weights = kept.pop("ended"), kept, load_file(str(resumed / BEST))
+            self.state = transformers.TrainerState.load_from_json(str(resumed / STATE))
+            if self.best["step"]:
+                self.weights = load_file(resumed.with_name(f"checkpoint-{self.best['step']}") / WEIGHTS)
             if self.learner.kept is not None:
                 self.learner.kept.load(resumed)
-            self.validations[0] = self.validation()
-        begun = time.perf_counter()
-        if ended:
-            self.state = transformers.TrainerState.load_from_json(str(resumed / "trainer_state.json"))  # type: ignore
-        else:
-            self.args.eval_on_start = not resumed  # the start is a candidate for the best weights
+        self.args.eval_on_start = not resumed  # the start is a candidate for the best weights
+        self.seconds -= time.perf_counter()
+        if not resumed or not self.ended:
             self.train(resume_from_checkpoint=str(resumed) if resumed else None)
-        seconds = time.perf_counter() - begun - self.seconds_aside
-        if self.history[-1]["step"] != self.state.global_step:
-            self.evaluate()
+        self.seconds += time.perf_counter()
         self.learner.model.load_state_dict(self.weights, strict=False)
-        return seconds
+        return self.after or self.validation()
 
     @property
     def history(self) -> list[dict[str, float]]:
-        names = [*self.validations[0].measures, *self.learner.beside()]
-        entries = [entry for entry in self.state.log_history if "eval_loss" in entry]
-        return [{"step": entry["step"], **{name: entry[f"eval_{name}"] for name in names}} for entry in entries]
+        """Step and measures of each validation, by name: a checkpoint sorts them."""
+        return [
+            {"step": entry["step"]} | {name[len(EVAL) :]: entry[name] for name in sorted(entry) if EVAL in name}
+            for entry in self.state.log_history
+            if "eval_loss" in entry
+        ]
+
+    @property
+    def best(self) -> dict[str, float]:
+        """The first of the validations with the best key measure."""
+        key = self.params.key_measure
+        return max(self.history, key=lambda entry: -entry[key] if key == "loss" else entry[key])
+
+    @property
+    def stale(self) -> int:
+        """Validations since the best one."""
+        history = self.history
+        return len(history) - 1 - history.index(self.best)
+
+    @property
+    def ended(self) -> bool:
+        """Whether all steps are done or patience has ended."""
+        return self.state.global_step >= self.learner.steps or 0 < self.params.patience <= self.stale
 
     def _trained(self) -> dict[str, Tensor]:
+        """The trained weights, copied to the CPU."""
         trained = self.learner.model.named_parameters()
-        return {name: one.detach().contiguous() for name, one in trained if one.requires_grad}
-
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        assert output_dir is not None
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        save_file(self._trained(), str(Path(output_dir) / WEIGHTS))
+        return {name: one.detach().cpu().clone().contiguous() for name, one in trained if one.requires_grad}
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        self.learner.model.load_state_dict(load_file(str(Path(resume_from_checkpoint) / WEIGHTS)), strict=False)
+        self.learner.model.load_state_dict(load_file(Path(resume_from_checkpoint) / WEIGHTS), strict=False)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Write what is trained into the folder of a checkpoint."""
+        folder = Path(output_dir or self.args.output_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(self._trained(), folder / WEIGHTS)
+        if self.learner.kept is not None:
+            self.learner.kept.save(folder)
+
+
+def fit(learner: Learner, kind: str, output: Path, checkpoints: bool, device: str, tell: Tell | None) -> Trained:
+    """Train a learner and write the folder of the model; kind: its name, for the record.
+
+    Raises:
+        InputError: checkpoints of another training; ParameterError: a loss that is not finite.
+    """
+    learner.model.to(device)
+    made = {"model": kind, "params": learner.params.described(), "encoder": learner.encoder, **learner.made}
+    made |= {"threads": torch.get_num_threads(), "device": device}
+    folder, begins = (
+        output.with_name(output.name + ".checkpoints"),
+        content_of(learner.folder) if learner.folder else "",
+    )
+    resumed = resume_from(folder, fingerprint(made, begins, *learner.content)) if checkpoints else None
+    trainer = FitTrainer(learner, folder, checkpoints, device, tell)
+    after = trainer.train_to_end(resumed)
+    best, steps, history = int(trainer.best["step"]), int(trainer.state.global_step), trainer.history
+    record = made | {"best_step": best, "steps": steps, "measures": after.measures}
+    record |= {**learner.beside(), "history": history}
+    if after.positives:
+        record["positives"] = {"before": trainer.before.positives, "after": after.positives}
+    with folder_written_whole(output) as written:
+        learner.save(written)
+        write_json(written / RECORD, record)
+    shutil.rmtree(folder, ignore_errors=True)
+    speed, seconds = trainer.seen / trainer.seconds, trainer.seconds
+    return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)
 
 
 def resume_from(folder: Path, belongs: str) -> Path | None:
     """The newest whole checkpoint of this training, or None; makes the folder if it is missing.
 
     Raises:
-        InputError: checkpoints of another training, damaged ones.
+        InputError: checkpoints of another training.
     """
-    if folder.is_dir() and (folder / WORK).is_file():
-        claimed = read_json(folder / WORK, "mark of a training", "delete the folder, and the training begins again")
-        if not isinstance(claimed, dict) or claimed.get("belongs") != belongs:
-            raise InputError(
-                f"{folder}: has checkpoints of a training with other inputs or settings; give another "
-                f"{argument('output')}, or delete this folder"
-            )
-        whole = [mark.parent for mark in folder.glob(f"checkpoint-*/{MARK}")]
-        return max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / WORK, {"belongs": belongs})
-    return None
-
-
-def write_mark(checkpoint: Path, kept: dict[str, Any]) -> None:
-    """Mark a checkpoint as whole, with `kept` and a digest of it and of all files."""
-    write_json(checkpoint / MARK, {"kept": kept, "check": _digest(checkpoint, kept)})
-
-
-def read_mark(checkpoint: Path) -> dict[str, Any]:
-    """What the mark of a checkpoint keeps. InputError: the mark or another file has changed."""
-    repair = f"delete {checkpoint} to resume from the previous checkpoint"
-    mark = read_json(checkpoint / MARK, "mark of a checkpoint", repair)
-    if not isinstance(mark, dict) or mark.get("check") != _digest(checkpoint, mark.get("kept")):
-        raise InputError(f"{checkpoint}: {MARK} or another file is not as it was written; {repair}")
-    return mark["kept"]
-
-
-def _digest(checkpoint: Path, kept: Any) -> str:
-    files = (path for path in checkpoint.rglob("*") if path.is_file() and path.name != MARK)
-    return fingerprint(kept, files_digest(files, checkpoint))
+    mark = {"belongs": belongs}
+    if not (folder / WORK).is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / WORK, mark)
+    elif read_json(folder / WORK, "mark of a training", "delete the folder, and the training begins again") != mark:
+        raise InputError(
+            f"{folder}: has checkpoints of a training with other inputs or settings; give another "
+            f"{argument('output')}, or delete this folder"
+        )
+    whole = [state.parent for state in folder.glob(f"checkpoint-*/{STATE}")]
+    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
 def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:

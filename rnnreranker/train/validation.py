@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pandas
 import torch
 
 from rnnreranker.base.files import fingerprint
@@ -31,42 +31,35 @@ class Scored(NamedTuple):
     aims: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class Validation:
+class Validation(NamedTuple):
     """Means over texts, or over queries; ranking measures over queries with a positive candidate.
 
-    Attributes:
-        measures: "loss", and of queries "kl", "RR@10", "nDCG@10".
-        ranks: of every positive, from 1; probabilities: their softmax shares.
+    measures: "loss", and of queries "kl", "RR@10", "nDCG@10"; positives: rank, from 1, and softmax share of each.
     """
 
     measures: dict[str, float]
-    ranks: tuple[int, ...] = ()
-    probabilities: tuple[float, ...] = ()
-
-    def of_positives(self) -> list[tuple[int, float]]:
-        """Rank and probability of every positive, for the record."""
-        return list(zip(self.ranks, self.probabilities, strict=True))
+    positives: Sequence[tuple[int, float]] = ()
 
 
 def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[str, float] | None = None) -> Validation:
     """The validation of scored queries, with further measures, whatever the order of queries and candidates."""
-    queried = []
+    measured: list[tuple[float, ...]] = []
+    positives: list[tuple[int, float]] = []
     for one in queries:
         given = one.trained, one.targets if one.aims is None else one.aims, one.targets, one.positive
-        scores, aims, targets, positive = (torch.from_numpy(np.ascontiguousarray(part)).unsqueeze(0) for part in given)
-        valid = torch.ones_like(positive)
+        scores, aims, targets, positive = (torch.from_numpy(np.ascontiguousarray(part))[None] for part in given)
         by_id = np.argsort(one.ids)
         searched = one.trained if one.searched is None else one.searched
         ranks = rank_positives(searched[by_id], one.positive[by_id], [seed, int(fingerprint(one.qid), 16)])
-        measured = (reciprocal_rank(ranks), ndcg(ranks)) if len(ranks) else None
-        losses = float(loss(scores, aims, positive, valid)), float(divergence(scores, targets, valid))
-        shares = torch.softmax(scores[0], dim=0).numpy()
-        queried.append((losses, measured, ranks, np.sort(shares[one.positive])[::-1]))
-    every, values, ranked, likely = zip(*queried, strict=True)
-    means = [*np.mean(every, axis=0), *np.mean([one for one in values if one] or [(0.0, 0.0)], axis=0)]
-    measures = dict(zip(("loss", "kl", "RR@10", "nDCG@10"), map(float, means), strict=True)) | dict(others or {})
-    return Validation(measures, *(tuple(np.concatenate(part).tolist()) for part in (ranked, likely)))
+        ranking = (reciprocal_rank(ranks), ndcg(ranks)) if len(ranks) else (np.nan, np.nan)
+        valid = torch.ones_like(positive)
+        measured.append(
+            (float(loss(scores, aims, positive, valid)), float(divergence(scores, targets, valid)), *ranking)
+        )
+        shares = torch.softmax(scores[0], dim=0)[positive[0]].sort(descending=True).values
+        positives += zip(ranks.tolist(), shares.tolist(), strict=True)
+    means = pandas.DataFrame(measured, columns=["loss", "kl", "RR@10", "nDCG@10"]).mean().fillna(0)
+    return Validation({**means.to_dict(), **(others or {})}, positives)
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:
@@ -87,7 +80,5 @@ def reciprocal_rank(ranks: np.ndarray) -> float:
 
 def ndcg(ranks: np.ndarray) -> float:
     """nDCG@10 with binary gain from the ranks of all positives."""
-    if not len(ranks):
-        return 0.0
     ideal = (1 / np.log2(np.arange(1, min(len(ranks), CUT) + 1) + 1)).sum()
     return float((1 / np.log2(ranks[ranks <= CUT] + 1)).sum() / ideal)

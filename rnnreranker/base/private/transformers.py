@@ -1,10 +1,10 @@
-"""Of transformers 5: the attention of a model, and the methods that `train.trainer.FitTrainer` overrides."""
+"""Of transformers 5: the attention of a model, and the method that `train.trainer.FitTrainer` overrides."""
 
 from __future__ import annotations
 
 from typing import Any
 
-USED = {"transformers.Trainer": ("_save", "_load_from_checkpoint")}
+USED = {"transformers.Trainer": ("_load_from_checkpoint",)}
 
 
 def attention_of(model: Any) -> str:
