@@ -11,9 +11,8 @@ import pytest
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.index.opening import open_index
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.groups import Groups
-from rnnreranker.train.late import BatchTeacher
-from rnnreranker.train.text import documents_of, in_batch
+from rnnreranker.train.groups import BatchTeacher, Groups
+from rnnreranker.train.text import documents_of, label
 from tests import test_colbert_prf as prf
 from tests import test_labels_collective as collective
 
@@ -37,7 +36,8 @@ def test_every_document_of_a_batch_has_its_score(
     labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
     groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]
     docids = documents_of(groups)
-    label = in_batch(groups, docids, asked_again(world, labels))
+    logits = asked_again(world, labels).logits([group.pool for group in groups], docids)
+    made_label = label(groups, [docids] * len(groups), None, logits)
     source, queries = open_index(str(world / "index")).token_vectors, collective.tokens_of_queries(world)
     beyond = []
     for row, group in enumerate(groups):
@@ -46,15 +46,17 @@ def test_every_document_of_a_batch_has_its_score(
         everything = [*pool.docids[:15], *(docid for docid in docids if docid not in pool.docids[:15])]
         scores = dict(zip(everything, loops(source, queries[group.qid], everything, known), strict=True))
         odds = np.exp([(scores[docid] - max(scores.values())) / 0.125 for docid in docids])
-        np.testing.assert_allclose(label["targets"][row].numpy(), odds / odds.sum(), atol=1e-4)
+        np.testing.assert_allclose(made_label["targets"][row].numpy(), odds / odds.sum(), atol=1e-4)
         own = np.isin(docids, group.docids)
-        beyond.append(float(label["targets"][row].numpy()[~own].sum()))
+        beyond.append(float(made_label["targets"][row].numpy()[~own].sum()))
         first, second = (docids.index(docid) for docid in group.docids)
-        ratio = float(label["targets"][row, first] / label["targets"][row, second])
-        assert ratio == pytest.approx(float(group.targets[0] / group.targets[1]), rel=1e-3)  # as in the labels
+        ratio = float(made_label["targets"][row, first] / made_label["targets"][row, second])
+        own_targets = dict(zip(pool.docids, pool.targets.tolist(), strict=True))
+        of_labels = own_targets[group.docids[0]] / own_targets[group.docids[1]]
+        assert ratio == pytest.approx(of_labels, rel=1e-3)  # as in the labels
     assert max(beyond) > 0.05  # what was 0 before
-    assert label["valid"].all()  # eq. 3 sums over every passage, a query's other known positives too
-    masked = in_batch(groups, docids)["valid"].numpy()  # hard labels would call these negatives
+    assert made_label["valid"].all()  # eq. 3 sums over every passage, a query's other known positives too
+    masked = label(groups, [docids] * len(groups))["valid"].numpy()  # hard labels would call these negatives
     elsewhere = [[docid in group.known and docid not in group.docids for docid in docids] for group in groups]
     assert np.any(elsewhere)
     assert (masked == ~np.array(elsewhere)).all()

@@ -23,7 +23,7 @@ from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.encode.cross import PairScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.groups import GroupInputs, Groups, enough, hard_pool, merged
+from rnnreranker.train.groups import GroupInputs, Groups, enough, hard_pool, in_batch, merged
 from rnnreranker.train.models import Cross, CrossParams
 from rnnreranker.train.request import Start, Trained
 
@@ -63,15 +63,16 @@ def test_groups_are_drawn_anew_in_every_epoch_and_the_same_whenever_they_are_ask
     for epoch in range(6):
         assert sorted(group.qid for group in found[5 * epoch : 5 * epoch + 5]) == [f"q{n}" for n in range(5)]
     own = [group.docids for group in found if group.qid == "q2"]
-    assert len(set(own)) > 3
+    assert len({tuple(docids) for docids in own}) > 3
     assert {docids[0] for docids in own} == {"q2-0", "q2-1"}
     drawn = {docid for docids in own for docid in docids[1:]}
     assert drawn <= {f"q2-{n}" for n in range(2, 9)}  # the first 7 that are not positive
     assert len(drawn) > 4
     for group in found:
         assert len(set(group.docids)) == 4
-        assert group.positive.tolist() == [True, False, False, False]
-        assert group.targets.sum() == pytest.approx(1)
+        targets, positive, valid = in_batch([group], [group.docids])
+        assert (positive.tolist(), valid.all()) == ([[True, False, False, False]], True)
+        assert targets.sum() == pytest.approx(1)
         assert group.known == {f"{group.qid}-0", f"{group.qid}-1"}
 
 
@@ -169,7 +170,7 @@ def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys
         (["--model", "cross:group_size=1"], "group_size=1: expected an integer >= 2, as the loss lce compares"),
         (["--model", "cross:refresh_every=3"], "--model cross: no setting refresh_every, "),
         (["--scorer", "encoder"], "--scorer: is for --model query, not for cross"),
-        (["--encoder", "minilm:pooling=cls"], "pooling: expected no settings with --model cross"),
+        (["--encoder", "minilm:pooling=cls"], "pooling=cls: expected no settings with --model cross"),
         (["--model", "cross:max_length=65"], "max_length=65: expected an integer <= 64"),
         (["--learning-rate", "0"], "--model cross: --learning-rate 0.0: expected a finite number > 0"),
         (["--loss", "lce:margin=2"], "--loss lce:margin=2: no setting margin"),

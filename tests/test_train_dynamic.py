@@ -54,16 +54,16 @@ def made(source: VectorSource, method: str = "evidence") -> SoftLabels:
 def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source: VectorSource, method: str) -> None:
     labels, topics = made(source, method), make_topics()
     model, tokens, _ = start_encoder(Start(str(tiny), "mean"), DIMENSION, PARAMS)
-    samples, _, _ = read_samples(labels, source, PARAMS.candidates)
-    collator = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens)
-    dynamic = DynamicContext(labels, source, np.arange(len(source.docids)), collator, PARAMS.candidates, 4)
+    samples, _ = read_samples(labels, source, PARAMS.candidates)
+    collator = Collator(samples, topics, tokens)
+    dynamic = DynamicContext(labels, source, collator, PARAMS.candidates, 4)
     batch = collator.batch([3, 0])
     model.train()
     for step in (0, 1, 2, 3):
         assert np.array_equal(dynamic.current(model, batch, step).rows, batch.rows)
     found = dynamic.current(model, batch, 4)
     assert model.training
-    assert found.samples == (3, 0)
+    assert found.samples == [3, 0]
 
     vectors = query_vectors(model, collator, range(len(samples)))
     model.eval()

@@ -18,7 +18,7 @@ from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.coder import start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.samples import distinct, load_table, read_samples, renumber
+from rnnreranker.train.samples import CandidateVectors, read_samples
 from rnnreranker.train.trainer import resume_from
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank
 
@@ -167,14 +167,11 @@ def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source:
     labels = SoftLabels.from_lists(
         ["q"], [["d5", "none", "d9", "d1", "d7"]], [[0] * 5], [[0, 0.5, 0, 0.25, 0.25]], [[False] * 4 + [True]]
     )
-    samples, rows, lost = read_samples(labels, source, 3)
+    samples, lost = read_samples(labels, source, 3)
     assert lost == 1
-    assert rows.tolist() == [1, 5, 7]
     assert samples[0].rows.tolist() == [5, 1, 7]
     assert samples[0].targets.tolist() == [0, 0.5, 0.5]
-    table = load_table(source, rows)
-    assert renumber(samples, rows)[0].rows.tolist() == [1, 0, 2]
-    vectors, positions = distinct(table, np.array([[1, 0, -1]]))
+    vectors, positions = CandidateVectors(source, np.array([1, 5, 7])).distinct(np.array([[5, 1, -1]]))
     assert np.allclose(vectors[positions[0, :2]], source.fetch(np.array([5, 1])), atol=2e-3)
 
 

@@ -64,8 +64,9 @@ def tiny(transformer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def group(
     qid: str, docids: tuple[str, ...], targets: list[float], known: set[str], pool: Labels | None = None
 ) -> Group:
-    positive = np.arange(len(docids)) == 0
-    return Group(qid, docids, np.array(targets, dtype=np.float32), positive, frozenset(known), pool, 0.5 if pool else 0)
+    own, given = [*docids, *(pool.docids if pool else [])], np.array(targets, dtype=np.float32)
+    given = np.concatenate([given, pool.targets / 0.5]) if pool else given
+    return Group(Labels(qid, own, given, given, np.arange(len(own)) == 0), docids, known)
 
 
 def learner(tiny: Path, params: LateParams) -> LateLearner:
@@ -124,15 +125,12 @@ def test_training_scores_are_those_of_the_product_token_by_token(
         )
 
 
-def test_scores_of_validation_are_those_of_training_and_of_a_search(
-    tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(LateLearner, "at_once", 5)  # several blocks of queries
+def test_scores_of_validation_are_those_of_training_and_of_a_search(tiny: Path) -> None:
     rows = [("q1", DOCIDS), ("q3", DOCIDS[::-1]), ("q2", DOCIDS[:3]), ("q4", DOCIDS)]
     lists = [Labels(qid, own, np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own), bool)) for qid, own in rows]
     found = learner(tiny, replace(QUICK, similarity="l2"))
     with torch.no_grad():
-        scored = list(found.scored(lists, {}))
+        scored = [one for start in range(0, len(lists), 2) for one in found.scored(lists[start : start + 2])]
     for name, similarity in (("searched", "maxsim"), ("trained", "l2")):
         expected = plain(tiny, similarity)
         for (qid, own), scores in zip(rows, (getattr(one, name) for one in scored), strict=True):

@@ -108,7 +108,10 @@ def test_from_a_model_and_from_an_index(made: Path, tmp_path: Path) -> None:
     ("more", "said"),
     [
         (["--topics", "x"], "--topics: not for --model masked"),
-        (["--model", f"{SMALL},validation_share=1"], "40 texts cannot be split into training and validation"),
+        (
+            ["--model", f"{SMALL},validation_share=1"],
+            "40 queries or texts cannot be split into",
+        ),
         (["--model", f"{SMALL},max_length=600"], "expected an integer <= 512"),
         (["--model", "masked:hidden_size=16,heads=3"], "expected a multiple of heads=3"),
         (["--model", f"{SMALL},mask_share=0"], "--model masked: mask_share=0.0: expected"),

@@ -33,7 +33,7 @@ from rnnreranker.runs import Run
 from rnnreranker.train.coder import start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.samples import Collator, read_samples, score, token_states
+from rnnreranker.train.samples import CandidateVectors, Collator, read_samples, score, token_states
 
 KINDS = ("feed-forward", "encoder", "decoder")
 PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")
@@ -116,17 +116,17 @@ def test_what_a_candidate_is_scored_by(kind: str) -> None:
 def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSource, kind: str) -> None:
     topics = make_topics()
     dense, tokens, _ = start_encoder(Start(str(tiny), "mean"), DIMENSION, PARAMS)
-    samples, _, _ = read_samples(made(source), source, 1000)
+    samples, _ = read_samples(made(source), source, 1000)
     samples[1] = type(samples[1])("q1", samples[1].rows[:4], samples[1].targets[:4], samples[1].positive[:4])
-    batch = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens).batch(range(len(samples)))
-    table = source.fetch(np.arange(len(source.docids)))
+    batch = Collator(samples, topics, tokens).batch(range(len(samples)))
+    table = CandidateVectors(source, np.arange(len(source.docids)))
     model = CandidateScorer(dense, DIMENSION, small(kind)).eval()
     with torch.no_grad():
         plain, found = (score(one, table, batch).numpy() for one in (dense.eval(), model))
         states = token_states(dense, batch)
-        by_itself = dense.states(batch.tokens[1:2], batch.attention[1:2])
+        by_itself = dense.states(*(one[1:2] for one in batch.features.values()))
     assert np.allclose(found[batch.valid], plain[batch.valid], atol=1e-4)
-    length = int(batch.attention[1].sum())
+    length = int(batch.features["attention_mask"][1].sum())
     assert torch.allclose(states[1, :length], by_itself[0, :length], atol=1e-5)
 
 

@@ -21,11 +21,12 @@ from tiny_encoder import (
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.model_folder import term_counts
 from rnnreranker.encode.sparse import SparseEncoder
+from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group
 from rnnreranker.train.models import SparseParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.sparse import SparseLearner, largest_logits
+from rnnreranker.train.text import SparseLearner, largest_logits
 
 QUICK = SparseParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
 
@@ -36,8 +37,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[str]) -> Group:
-    positive = np.arange(len(docids)) == 0
-    return Group(qid, docids, np.array(targets, dtype=np.float32), positive, frozenset(known))
+    given = np.array(targets, dtype=np.float32)
+    return Group(Labels(qid, list(docids), given, given, np.arange(len(docids)) == 0), docids, known)
 
 
 def learner(tiny: Path, params: SparseParams) -> SparseLearner:

@@ -182,7 +182,10 @@ def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pyt
         (["--loss", "kl"], "--model term-scorer: no setting loss, "),
         (["--validation-qrels", "x"], "--validation-qrels: not for --model term-scorer"),
         (["--negatives", "x"], "--negatives: is for --model"),
-        (["--model", "term-scorer:validation_share=0"], "21 queries cannot be split into training and validation"),
+        (
+            ["--model", "term-scorer:validation_share=0"],
+            "21 queries or texts cannot be split into",
+        ),
         (["--model", "term-scorer:max_length=65"], "max_length=65: expected an integer <= 64"),
         (["--model", "term-scorer:texts=words"], "texts='words': expected one of queries, documents, both"),
     ],

@@ -108,7 +108,7 @@ def test_what_is_trained_indexes_and_searches(world: Path) -> None:
     record = json.loads((world / "out" / "training.json").read_text())
     settings = record["params"]
     assert (record["encoder"], settings["loss"], settings["towers"], settings["margin"]) == (
-        "none",
+        None,
         "triplet",
         "separate",
         0.3,

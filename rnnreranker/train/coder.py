@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors.numpy import load_file, save_file
 from torch import Tensor
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import LRScheduler
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
@@ -20,21 +20,23 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.encode.model_folder import read_settings
 from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
 from rnnreranker.encode.scorer import CandidateScorer, write_scorer
+from rnnreranker.labels.export import check_texts
+from rnnreranker.labels.methods.base import labeler_of
+from rnnreranker.methods.retrieve.dense import dense_run
+from rnnreranker.parts.vectors import QueryVectors
 from rnnreranker.train.fairness import neutrality_divergence
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.request import Start
+from rnnreranker.train.request import Start, held_out_of
 from rnnreranker.train.samples import (
     Batch,
+    CandidateVectors,
     CoderInputs,
     Collator,
     Sample,
     add_negatives,
-    by_length,
-    load_table,
     read_samples,
-    renumber,
     score,
-    training_and_validation,
+    vectors_of,
 )
 from rnnreranker.train.trainer import Learner
 from rnnreranker.train.validation import Scored, Validation, validate
@@ -43,8 +45,9 @@ if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
     from rnnreranker.parts.vectors import VectorSource
 
-KEPT = "candidates.safetensors"  # in a checkpoint: the candidates in use
+KEPT = "candidates.pt"  # in a checkpoint: the candidates in use
 AT_ONCE = 256  # queries encoded and searched together
+LEAST = 1e-8  # a plateau makes no smaller cut, as in torch
 
 
 def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
@@ -64,60 +67,43 @@ def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.O
 class Schedule(LRScheduler):
     """The learning rate of every group by step.
 
-    Plateau: torch's ReduceLROnPlateau cuts the peak rates, down to `final_ratio` of them; patience and cool-down of
-    `params` are steps, here turned into validations.
+    Plateau: as torch's ReduceLROnPlateau it cuts the peak rates, down to `final_ratio` of them; patience and cool-down
+    of `params` are steps, here turned into validations.
 
-    steps: of the training; every: steps between validations.
+    steps: of the training; every: steps between validations. All attributes are plain values, for checkpoints.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, params: TrainParams, steps: int, every: int) -> None:
         self._warmup = int(params.warmup) if params.warmup >= 1 else int(params.warmup * steps)
-        self._steps, self._final = max(steps, 1), params.final_ratio
-        self._plateau = None
-        if params.schedule == "plateau":
-            rates = [group["lr"] for group in optimizer.param_groups]
-            highest = [{"params": [torch.zeros(1, requires_grad=True)], "lr": rate} for rate in rates]
-            self._plateau = ReduceLROnPlateau(
-                torch.optim.SGD(highest),  # of nothing: what is cut is the rate that warm-up leads to
-                factor=params.plateau_factor,
-                patience=round(params.plateau_patience / every),
-                threshold=params.plateau_threshold,
-                cooldown=params.plateau_cooldown // every,
-                min_lr=[rate * params.final_ratio for rate in rates],
-            )
+        self._steps, self._final, self._is_plateau = max(steps, 1), params.final_ratio, params.schedule == "plateau"
+        self._patience, self._cooldown = round(params.plateau_patience / every), params.plateau_cooldown // every
+        self._factor, self._better = params.plateau_factor, 1 - params.plateau_threshold
+        self._highest = [group["lr"] for group in optimizer.param_groups]
+        self._lowest, self._stale, self._resting = math.inf, 0, 0
         super().__init__(optimizer)
 
     def get_lr(self) -> list[Any]:
-        step = self.last_epoch  # torch's name for the number of steps taken
-        highest = self.base_lrs if self._plateau is None else self._plateau.get_last_lr()
-        factor = 1.0
+        step, factor = self.last_epoch, 1.0  # torch's name for the number of steps taken
         if step < self._warmup:
             factor = (step + 1) / (self._warmup + 1)
-        elif self._plateau is None:
+        elif not self._is_plateau:
             share = (step - self._warmup) / max(self._steps - self._warmup, 1)
             factor = 1 - (1 - self._final) * min(share, 1.0)
-        return [rate * factor for rate in highest]
+        return [rate * factor for rate in self._highest]
 
     def observe(self, loss: float) -> None:
         """Cut the learning rates of a plateau if the validation loss is due for it."""
-        if self._plateau is not None:
-            self._plateau.step(loss)
-            _set_rates(self.optimizer, self.get_lr())
-
-    def state_dict(self) -> dict[str, Any]:
-        """Plain values, with the plateau's state."""
-        return super().state_dict() | {"_plateau": self._plateau and self._plateau.state_dict()}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        super().load_state_dict({name: value for name, value in state_dict.items() if name != "_plateau"})
-        if self._plateau is not None:
-            self._plateau.load_state_dict(state_dict["_plateau"])
-            _set_rates(self._plateau.optimizer, self._plateau.get_last_lr())
-
-
-def _set_rates(optimizer: torch.optim.Optimizer, rates: list[Any]) -> None:
-    for group, rate in zip(optimizer.param_groups, rates, strict=True):
-        group["lr"] = rate
+        better = loss < self._lowest * self._better
+        self._lowest = loss if better else self._lowest
+        self._stale = 0 if better or self._resting else self._stale + 1
+        self._resting = max(self._resting - 1, 0)
+        if self._is_plateau and self._stale > self._patience:
+            self._stale, self._resting = 0, self._cooldown
+            for number, (old, base) in enumerate(zip(self._highest, self.base_lrs, strict=True)):
+                new = max(old * self._factor, base * self._final)
+                self._highest[number] = new if old - new > LEAST else old
+            for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+                group["lr"] = rate
 
 
 class CoderLearner(Learner):
@@ -127,48 +113,40 @@ class CoderLearner(Learner):
         InputError: labels of other topics, or an encoder that cannot be trained.
     """
 
-    folder: Path
     kept: DynamicContext | None = None
 
     def __init__(self, start: Start, params: TrainParams, inputs: CoderInputs, device: str = "cpu") -> None:
-        neutrality, labels, source = inputs.neutrality, inputs.labels, inputs.source
+        labels, source, topics, validation, neutrality, scorer = inputs
         if params.neutrality_weight and neutrality is None:
             shown = argument("neutrality")
             raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality, {shown}")
-        self.ranking = params.ranking
-        refresh = params.refresh_every
-        self.params = params
-        *sets, rows, lost = training_and_validation(inputs, params, whole=bool(params.random_negatives or refresh))
+        held_out = held_out_of(labels.qids, params, validation)
+        check_texts({*labels.qids, *held_out}, (), topics, {})
+        samples, lost = read_samples(labels, source, params.candidates, set(labels.qids) - held_out)
+        checked, more_lost = read_samples(validation or labels, source, None, held_out)
+        checked, whole = checked[: params.validation_queries], np.arange(len(source.docids))
+        rows = np.unique(np.concatenate([one.rows for one in (*samples, *checked)]))
+        self._table = CandidateVectors(source, whole if params.random_negatives or params.refresh_every else rows)
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
         if dense.projection is not None:
             say(
                 f"{start.name}: its vectors have {dense.projection.in_features} dimensions, the index has "
                 f"{source.dimension}: a projection is added and trained with it"
             )
-        scorer = inputs.scorer
         self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
-        self._table = load_table(source, rows)
-        self._samples, self._checked = (
-            Collator(renumber(own, rows), self._tokens.cut([inputs.topics[one.qid] for one in own]), self._tokens)
-            for own in sets
-        )
-        self.training = range(len(sets[0]))
-        if refresh:
-            self.kept = DynamicContext(labels, source, rows, self._samples, params.candidates, refresh)
-        neutral = None if neutrality is None else [neutrality.get(source.docids[row], 1.0) for row in rows]
-        self._neutrality = None if neutral is None else torch.tensor(neutral, dtype=torch.float32)
-        made = {
-            "labels": labels.metadata,
-            "index": source.fingerprint,
-            "training_queries": len(sets[0]),
-            "validation_queries": len(sets[1]),
-            "candidates_without_vector": lost,
-            **({} if scorer is None else {"scorer": scorer.to_dict()}),
-        }
-        learnt = [
-            [[s.qid, inputs.topics[s.qid], s.rows.tolist(), s.targets.tolist(), s.positive.tolist()] for s in own]
-            for own in sets
-        ]
+        self._samples, self._checked = (Collator(own, topics, self._tokens) for own in (samples, checked))
+        self.training, self.ranking = range(len(samples)), params.ranking
+        if params.refresh_every:
+            self.kept = DynamicContext(labels, source, self._samples, params.candidates, params.refresh_every)
+        self._neutral = torch.ones(len(source.docids) if neutrality else 0)
+        if neutrality:
+            known = np.asarray(source.rows(list(neutrality)))
+            self._neutral[known[known >= 0]] = torch.tensor([*neutrality.values()], dtype=torch.float32)[known >= 0]
+        made = {"labels": labels.metadata, "index": source.fingerprint, "training_queries": len(samples)}
+        made |= {"validation_queries": len(checked), "candidates_without_vector": lost + more_lost}
+        made |= {} if scorer is None else {"scorer": scorer.to_dict()}
+        learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
+        neutral = sorted((neutrality or {}).items())
         super().__init__(start, params, made, [learnt, neutral, dense.pooling, dense.normalize])
 
     def batch(self, rows: Sequence[int]) -> dict[str, Any]:
@@ -183,13 +161,14 @@ class CoderLearner(Learner):
         if self.kept is not None:
             batch = self.kept.current(self.model.dense, batch, step)
         wide = params.in_batch_negatives or self.ranking.over_batch
-        batch = add_negatives(batch, len(self._table), params.random_negatives, wide, rng)
+        if wide or params.random_negatives:
+            batch = add_negatives(batch, len(self._table.rows), params.random_negatives, wide, rng)
         scores = score(self.model, self._table, batch)
         parts = batch.targets, batch.positive, batch.valid
         targets, positive, valid = (torch.from_numpy(part).to(scores.device) for part in parts)
         loss = self.ranking(scores, targets, positive, valid)
-        if self._neutrality is not None and params.neutrality_weight:
-            neutral = self._neutrality[torch.from_numpy(batch.rows)].to(scores.device)  # of padding any: it is masked
+        if params.neutrality_weight:
+            neutral = self._neutral[torch.from_numpy(batch.rows)].to(scores.device)  # of padding any: it is masked
             divergence = neutrality_divergence(scores, neutral, valid, params.neutrality_cutoff)
             loss = loss + params.neutrality_weight * divergence
         return loss
@@ -198,19 +177,19 @@ class CoderLearner(Learner):
         return validate(self._scored(), self.ranking, self.params.seed)
 
     def _scored(self) -> Iterator[Scored]:
-        collator, size = self._checked, self.params.batch_size
-        every = range(len(collator.samples))
-        for start in range(0, len(every), size):
-            numbers = every[start : start + size]
-            scores = score(self.model, self._table, collator.batch(numbers)).cpu().numpy()
-            for own, number in zip(scores, numbers, strict=True):
-                one = collator.samples[number]
-                yield Scored(one.qid, one.rows, one.targets, one.positive, own[: len(one.rows)])
+        numbers, size = range(len(self._checked.samples)), self.params.batch_size
+        for start in numbers[::size]:
+            own = numbers[start : start + size]
+            scores = score(self.model, self._table, self._checked.batch(own)).cpu().numpy()
+            for number, row in zip(own, scores, strict=True):
+                one = self._checked.samples[number]
+                yield Scored(*one, row[: len(one.rows)])
 
     def beside(self) -> dict[str, float]:
         return {"inverse_temperature": self.model.inverse_temperature.item()}
 
     def save(self, folder: Path) -> None:
+        assert self.folder is not None
         length = read_settings(self.folder).max_length or self._tokens.max_length  # as before, where its files say so
         if isinstance(self.model, CandidateScorer):
             write_scorer(folder, self.model, self._tokens, length)
@@ -220,15 +199,10 @@ class CoderLearner(Learner):
 
 def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:
     """`load_query_encoder` by the settings of a training, with frozen layers. InputError: too few layers."""
+    own = {name: getattr(params, name) for name in ("dropout", "inverse_temperature", "learn_temperature")}
+    name, pooling, normalize = start
     encoder, tokens, folder = load_query_encoder(
-        start.name,
-        dimension,
-        pooling=start.pooling,
-        normalize=start.normalize,
-        dropout=params.dropout,
-        inverse_temperature=params.inverse_temperature,
-        learn_temperature=params.learn_temperature,
-        max_tokens=params.query_tokens,
+        name, dimension, pooling=pooling, normalize=normalize, max_tokens=params.query_tokens, **own
     )
     model: Any = encoder.transformer
     if params.freeze_embeddings or params.frozen_layers:
@@ -248,7 +222,7 @@ class DynamicContext:
 
     Args:
         labels: the first labels; their positives are the judgements.
-        source: of the documents; rows: (D,) int64, rows of the table, all of them.
+        source: of the documents.
         collator: of the training queries.
         candidates: most per query, or the longest list of the labels if that is shorter.
         every: steps between refreshes, 1 or more.
@@ -258,20 +232,17 @@ class DynamicContext:
     """
 
     def __init__(
-        self,
-        labels: SoftLabels,
-        source: VectorSource,
-        rows: np.ndarray,
-        collator: Collator,
-        candidates: int,
-        every: int,
+        self, labels: SoftLabels, source: VectorSource, collator: Collator, candidates: int, every: int
     ) -> None:
-        self._labels, self._source, self._rows, self._collator = labels, source, rows, collator
+        self._labels, self._source, self._collator = labels, source, collator
         self._candidates, self._every = candidates, every
         self._hits = min(candidates, int(np.diff(labels.offsets).max()), len(source.docids))
         self._judged = {sample.qid: judged_of(labels, sample.qid) for sample in collator.samples}
         self._done = 0  # the last step before which samples were made again
-        _labeler(labels, source, (), np.empty((0, source.dimension), dtype=np.float32))
+        self._labeler(QueryVectors((), np.empty((0, source.dimension), dtype=np.float32)))
+
+    def _labeler(self, queries: QueryVectors) -> Any:
+        return labeler_of(self._labels.metadata, Inputs(vectors=self._source, query_vectors=queries))
 
     def current(self, encoder: QueryEncoder, batch: Batch, step: int) -> Batch:
         """The batch with the candidates of a step; a data loader may have made it before a refresh.
@@ -287,34 +258,23 @@ class DynamicContext:
         return replace(batch, rows=rows, targets=targets, positive=positive)
 
     def _refresh(self, encoder: QueryEncoder, numbers: Sequence[int]) -> None:
-        from rnnreranker.methods.retrieve.dense import dense_run
-        from rnnreranker.parts.vectors import QueryVectors
-
-        qids = [self._collator.samples[number].qid for number in numbers]
-        vectors = query_vectors(encoder, self._collator, numbers)
-        queries = QueryVectors(tuple(qids), vectors)
+        qids = tuple(self._collator.samples[number].qid for number in numbers)
+        queries = QueryVectors(qids, query_vectors(encoder, self._collator, numbers))
         run = dense_run(self._source, queries, self._hits, threads=None, batch_size=AT_ONCE)
-        labels, _ = _labeler(self._labels, self._source, qids, vectors).infer_from(run, self._judged)
+        labels, _ = self._labeler(queries).infer_from(run, self._judged)
         samples = read_samples(labels, self._source, self._candidates)[0] if len(labels) else []
-        made = {sample.qid: sample for sample in renumber(samples, self._rows)}
+        made = {sample.qid: sample for sample in samples}
         for number, qid in zip(numbers, qids, strict=True):  # a query none of whose positives has a vector stays
             self._collator.samples[number] = made.get(qid, self._collator.samples[number])
 
     def save(self, folder: Path) -> None:
-        samples = self._collator.samples
-        columns = {
-            name: np.concatenate([getattr(one, name) for one in samples]) for name in ("rows", "targets", "positive")
-        }
-        columns["lengths"] = np.array([len(one.rows) for one in samples], dtype=np.int64)
-        save_file(columns | {"done": np.array([self._done], dtype=np.int64)}, str(folder / KEPT))
+        samples = [[torch.from_numpy(part) for part in one[1:]] for one in self._collator.samples]
+        torch.save([self._done, samples], folder / KEPT)
 
     def load(self, folder: Path) -> None:
-        kept = load_file(str(folder / KEPT))
-        ends = np.cumsum(kept["lengths"])[:-1]
-        parts = [np.split(kept[name], ends) for name in ("rows", "targets", "positive")]
-        for number, own in enumerate(zip(*parts, strict=True)):
-            self._collator.samples[number] = Sample(self._collator.samples[number].qid, *own)
-        self._done = int(kept["done"][0])
+        self._done, samples = torch.load(folder / KEPT, weights_only=True)
+        both = zip(self._collator.samples, samples, strict=True)
+        self._collator.samples = [Sample(one.qid, *(part.numpy() for part in own)) for one, own in both]
 
 
 def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[int]) -> np.ndarray:
@@ -322,10 +282,10 @@ def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[i
     was_training = encoder.training
     encoder.eval()
     with torch.no_grad():
-        batches = [collator.batch(numbers[start : start + AT_ONCE]) for start in range(0, len(numbers), AT_ONCE)]
-        parts = [by_length(encoder, batch, encoder).float().cpu().numpy() for batch in batches]
+        batches = (collator.batch(numbers[start : start + AT_ONCE]) for start in range(0, len(numbers), AT_ONCE))
+        vectors = torch.cat([vectors_of(encoder, batch) for batch in batches])
     encoder.train(was_training)
-    return np.concatenate(parts)
+    return vectors.float().cpu().numpy()
 
 
 def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
@@ -334,11 +294,3 @@ def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
     graded = labels.metadata.get("method") in ("hard", "uniform")
     grades = np.where(graded & (one.scores >= 1), one.scores, 1).astype(int).tolist()
     return [(one.docids[candidate], grades[candidate]) for candidate in np.flatnonzero(one.positive).tolist()]
-
-
-def _labeler(labels: SoftLabels, source: VectorSource, qids: Sequence[str], vectors: np.ndarray) -> Any:
-    """The labeler that made some labels, for queries with vectors; errors as `labeler_of`."""
-    from rnnreranker.labels.methods.base import labeler_of
-    from rnnreranker.parts.vectors import QueryVectors
-
-    return labeler_of(labels.metadata, Inputs(vectors=source, query_vectors=QueryVectors(tuple(qids), vectors)))

@@ -2,76 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint
-from rnnreranker.data.fields import asked_fields
+from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.method import Inputs
+from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.labels.export import check_texts
+from rnnreranker.labels.methods.base import labeler_of
 from rnnreranker.labels.negatives.make import holds_texts, read_negatives
+from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import Labels
+from rnnreranker.parts.tokens.source import query_tokens
 from rnnreranker.train.params import GroupParams, Kind
-from rnnreranker.train.request import all_documents, check_different, held_out_of, labels_of, validation_of
-
-if TYPE_CHECKING:
-    from rnnreranker.train.request import TrainRequest
+from rnnreranker.train.request import TrainRequest, held_out_of, labels_of, validation_of
 
 AT_RANDOM = ("random", "mixed")  # kinds that read the names of all documents
-
-
-def shares(kind: Kind, size: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Numbers of a group's negatives from the run and from the collection; "mixed" draws the side of an odd one.
-
-    >>> [shares(kind, 3, np.random.default_rng(0)) for kind in ("run", "random", "mixed", "in-batch")]
-    [(2, 0), (0, 2), (1, 1), (0, 0)]
-    """
-    wanted = 0 if kind == "in-batch" else size - 1
-    if kind == "mixed":
-        half = wanted // 2 + (int(rng.integers(2)) if wanted % 2 else 0)
-        return half, wanted - half
-    return (0, wanted) if kind == "random" else (wanted, 0)
+LabelScale = Literal["scores", "cosine", "maxmin", "targets"]
 
 
 def sampled(qid: str, known: Collection[str], collection: Sequence[str], count: int, seed: int) -> list[str]:
     """At most `count` random documents of a collection (docids, ascending), without a query's positives (`known`)."""
     rng = np.random.default_rng([seed, int(fingerprint("random negatives", qid)[:15], 16)])
-    wanted = min(count + len(known), len(collection))
-    drawn = rng.choice(len(collection), wanted, replace=False).tolist()
+    drawn = rng.choice(len(collection), min(count + len(known), len(collection)), replace=False).tolist()
     return [docid for number in drawn if (docid := collection[number]) not in known][:count]
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
-    """A query with n candidates, first the positive it was drawn for.
+class Group(NamedTuple):
+    """A query with n candidates, first the positive that it was drawn for.
 
-    targets: (n,) float32, sums to 1; positive: (n,) bool; known: all positives of the query; scale: divisor of the
-    pool's targets, 0 if they are unused.
+    pool: labels of the query; known: all its positives.
     """
 
-    qid: str
-    docids: tuple[str, ...]
-    targets: np.ndarray
-    positive: np.ndarray
-    known: frozenset[str]
-    pool: Labels | None = None
-    scale: float = 0.0
+    pool: Labels
+    docids: Sequence[str]
+    known: Collection[str]
 
-    def targets_of(self, docids: Sequence[str]) -> np.ndarray:
-        """(m,) float32: targets of any documents, scaled as those of the group; 0 for unlabelled ones."""
-        target_of: dict[str, float] = {}
-        if self.pool is not None and self.scale > 0:
-            target_of = dict(zip(self.pool.docids, (self.pool.targets / self.scale).tolist(), strict=True))
-        target_of |= zip(self.docids, self.targets.tolist(), strict=True)
-        return np.array([target_of.get(docid, 0.0) for docid in docids], dtype=np.float32)
+    @property
+    def qid(self) -> str:
+        return self.pool.qid
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,55 +69,80 @@ class Groups:
     seed: int
     kind: Kind = "run"
     collection: Sequence[str] = ()
-    _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> Group:
-        epoch, within = divmod(index, len(self.pools))
-        if epoch not in self._orders:
-            self._orders.clear()  # epochs come one after the other
-            self._orders[epoch] = np.random.default_rng([self.seed, epoch]).permutation(len(self.pools))
-        return self._drawn(self.pools[int(self._orders[epoch][within])], epoch)
-
-    def _drawn(self, pool: Labels, epoch: int) -> Group:
+        epoch, number = divmod(index, len(self.pools))
+        pool = self.pools[int(_order(self.seed, epoch, len(self.pools))[number])]
         positives, known = list(compress(pool.docids, pool.positive)), self._known[pool.qid]
-        own = fingerprint(pool.qid, positives)
-        rng = np.random.default_rng([self.seed, epoch, int(own[:15], 16)])
-        first, (of_run, at_random) = int(rng.choice(len(positives))), shares(self.kind, self.size, rng)
-        sample: list[str] = []
+        rng = np.random.default_rng([self.seed, epoch, int(fingerprint(pool.qid, positives)[:15], 16)])
+        docids, wanted, sample = [positives[int(rng.choice(len(positives)))]], self.size - 1, list[str]()
+        at_random = wanted * (self.kind == "random")
+        if self.kind == "mixed":  # the side of an odd one is drawn
+            at_random = wanted - wanted // 2 - (int(rng.integers(2)) if wanted % 2 else 0)
         if self.kind in AT_RANDOM:  # labelled candidates that are in the sample are in the run by chance alone
             sample = sampled(pool.qid, known, self.collection, self.depth, self.seed)
         seen = set(sample)
         negatives = [docid for docid in compress(pool.docids, ~pool.positive) if docid not in seen][: self.depth]
+        of_run = 0 if self.kind == "in-batch" else wanted - at_random
         lacking = max(0, of_run - len(negatives)) if sample else 0
-        docids = [positives[first]]
         for several, count in ((negatives, of_run - lacking), (sample, at_random + lacking)):
             docids += [several[number] for number in rng.choice(len(several), count, replace=False).tolist()]
-        target_of = dict(zip(pool.docids, pool.targets.tolist(), strict=True))
-        targets = np.array([target_of.get(docid, 0.0) for docid in docids], dtype=np.float32)
-        positive, scale = np.arange(len(docids)) == 0, float(targets.sum())
-        if scale <= 0:  # a positive without probability, and no other in the group has any
-            targets = positive.astype(np.float32)
-        return Group(pool.qid, tuple(docids), targets / targets.sum(), positive, known, pool, scale)
+        return Group(pool, docids, known)
 
-    @cached_property
-    def _known(self) -> dict[str, frozenset[str]]:
-        positives: dict[str, frozenset[str]] = {}
+    @functools.cached_property
+    def _known(self) -> dict[str, set[str]]:
+        positives: dict[str, set[str]] = {}
         for pool in self.pools:
-            positives[pool.qid] = positives.get(pool.qid, frozenset()).union(compress(pool.docids, pool.positive))
+            positives.setdefault(pool.qid, set()).update(compress(pool.docids, pool.positive))
         return positives
+
+
+@functools.lru_cache(maxsize=1)  # epochs come one after the other
+def _order(seed: int, epoch: int, count: int) -> np.ndarray:
+    return np.random.default_rng([seed, epoch]).permutation(count)
+
+
+def in_batch(
+    groups: Sequence[Group],
+    lists: Sequence[Sequence[str]],
+    labels: Callable[[Labels], np.ndarray] | None = None,
+    logits: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Targets (float32), positive and valid (bool), (B, N) each: of N documents for the query of each group.
+
+    Targets sum to 1 over the valid documents; unlabelled ones have 0. Known positives of other groups are invalid.
+
+    Args:
+        lists: docids, N a group.
+        labels: of a query's labels the targets, (n,), which stay as they are.
+        logits: of a teacher, (B, N): targets are their softmax, and all documents are valid (paper 002, eqs. 2, 3, 6).
+    """
+    given = [one.pool.targets if labels is None else labels(one.pool) for one in groups]
+    known = [dict(zip(one.pool.docids, own.tolist(), strict=True)) for one, own in zip(groups, given, strict=True)]
+    both = list(zip(groups, lists, strict=True))
+    targets = np.array([[of.get(docid, 0) for docid in own] for of, own in zip(known, lists, strict=True)], np.float32)
+    positive = np.array([[docid == one.docids[0] for docid in own] for one, own in both])
+    valid = np.array([[docid in one.docids or docid not in one.known for docid in own] for one, own in both])
+    if logits is not None:
+        targets, valid = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(np.float32), valid | True
+    if labels is None:
+        targets = np.where(valid, targets, 0)
+        targets = np.where(targets.any(axis=1, keepdims=True), targets, positive).astype(np.float32)
+        targets /= targets.sum(axis=1, keepdims=True)
+    return targets, positive, valid
 
 
 def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
     """The pools with enough negatives for a group; prints how many lack them. InputError: all lack them."""
-    counts = [int((~pool.positive).sum()) for pool in pools]
-    kept = [p for p, most in zip(pools, counts, strict=True) if p.positive.any() and min(most, depth) >= size - 1]
+    counts = [min(int((~pool.positive).sum()), depth) for pool in pools]
+    kept = [pool for pool, most in zip(pools, counts, strict=True) if pool.positive.any() and most >= size - 1]
     if not kept:
         raise InputError(
             f"no query has {counted(size - 1, 'negative')} for a group of {size}: the most that one has is "
-            f"{min(max(counts, default=0), depth)}; give a lower group_size, or labels with more candidates"
+            f"{max(counts, default=0)}; give a lower group_size, or labels with more candidates"
         )
     if len(kept) < len(pools):
         left = counted(len(pools) - len(kept), "positive or query", "positives or queries")
@@ -160,21 +163,17 @@ def merged(pools: Sequence[Labels]) -> list[Labels]:
 def hard_pool(qid: str, positives: Collection[str], negatives: Collection[str]) -> Labels:
     """Labels with all probability on the positives."""
     positive = np.arange(len(positives) + len(negatives)) < len(positives)
-    targets = positive.astype(np.float32) / np.float32(len(positives))
-    return Labels(qid, [*positives, *negatives], positive.astype(np.float32), targets, positive)
+    scores = positive.astype(np.float32)
+    return Labels(qid, [*positives, *negatives], scores, scores / np.float32(len(positives)), positive)
 
 
 def first_candidates(labels: Labels, count: int) -> Labels:
     """The labels of a query over its positives and its first `count` other candidates."""
     kept = np.union1d(np.flatnonzero(labels.positive), np.flatnonzero(~labels.positive)[:count])
-    targets, positive = labels.targets[kept], labels.positive[kept]
-    total = float(targets.sum())
-    targets = targets / np.float32(total) if total > 0 else positive / np.float32(positive.sum())
+    positive = labels.positive[kept]
+    targets = labels.targets[kept] if labels.targets[kept].any() else positive.astype(np.float32)
     docids = [labels.docids[candidate] for candidate in kept.tolist()]
-    return Labels(labels.qid, docids, labels.scores[kept], targets.astype(np.float32), positive)
-
-
-LabelScale = Literal["scores", "cosine", "maxmin", "targets"]
+    return Labels(labels.qid, docids, labels.scores[kept], targets / targets.sum(), positive)
 
 
 def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
@@ -191,8 +190,7 @@ def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
     ([1.0, 0.0, 0.0], [1.0, 0.25, 0.0])
     """
     if scale == "targets":
-        highest = labels.targets.max(initial=0)
-        return (labels.targets / highest if highest > 0 else labels.targets).astype(np.float32)
+        return labels.targets / max(labels.targets.max(initial=0), np.finfo(np.float32).tiny)
     known = np.isfinite(labels.scores)
     scores = np.where(known, labels.scores, 0)
     if scale == "cosine":
@@ -207,7 +205,7 @@ def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
 class GroupInputs:
     """Candidates of training (`pools`) and validation queries (`checked`), with all texts by id.
 
-    made: source of the candidates, for the record; teacher: a `late.BatchTeacher`; collection: as in `Groups`.
+    made: source of the candidates, for the record; teacher: a `BatchTeacher`; collection: as in `Groups`.
     """
 
     pools: Sequence[Labels]
@@ -231,37 +229,24 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     Raises:
         InputError: unreadable or mismatched files, missing texts, negatives or targets, or too few documents.
     """
-    from rnnreranker.base.files import file_digest
-    from rnnreranker.data.topics import topics_of
-
     if (request.labels is None) == (request.negatives is None):
         both = f"{argument('labels')} or {argument('negatives')}"
         raise InputError(f"give {both}, one of them: what groups are drawn from")
-    queries: dict[str, str] = {}
-    made: dict[str, Any]
+    texts = request.labels is None and holds_texts(str(request.negatives))  # of such a file the ids are the texts
     if request.labels is not None:
         labels = labels_of(request.labels)
-        pools, texts, made = list(labels), False, {"labels": labels.metadata}
+        pools, made = list(labels), dict[str, Any](labels=labels.metadata)
     else:
-        assert request.negatives is not None
-        mined, texts = read_negatives(request.negatives), holds_texts(request.negatives)
+        mined, made = read_negatives(str(request.negatives)), {"negatives": file_digest(Path(str(request.negatives)))}
         pools = [hard_pool(one.qid, one.positives, one.negatives) for one in mined]
-        made = {"negatives": file_digest(Path(request.negatives))}
-        queries = {one.qid: one.qid for one in mined} if texts else {}
-    if not texts:
-        if request.topics is None:
-            raise InputError(f"{argument('topics')} is missing: it has the texts of the training queries")
-        queries = topics_of(request.topics)
+    queries = {pool.qid: pool.qid for pool in pools} if texts else request.texts_of_queries()
     given, others = validation_of(request, params.validation_queries, queries)
     queries |= others
-    if given is not None:
-        checked = list(given)
-        check_different((pool.qid for pool in pools), given.qids)
-    else:
-        held_out = held_out_of(list(dict.fromkeys(pool.qid for pool in pools)), params, ("query", "queries"))
-        checked = [pool for pool in pools if pool.qid in held_out]
-        checked = merged(checked) if request.negatives is not None else checked
-        pools = [pool for pool in pools if pool.qid not in held_out]
+    held_out = held_out_of([pool.qid for pool in pools], params, given)
+    checked = [pool for pool in pools if pool.qid in held_out] if given is None else list(given)
+    documents = {docid: docid for one in (*pools, *(checked if given is None else ())) for docid in one.docids * texts}
+    checked = merged(checked) if given is None and request.negatives is not None else checked
+    pools = [pool for pool in pools if pool.qid not in held_out]
     if "teacher" in params.ranking.needs and not any((pool.targets[~pool.positive] > 0).any() for pool in pools):
         raise InputError(
             f"loss {params.ranking.name}: needs targets of the negatives, and the candidates have none; give "
@@ -270,39 +255,89 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     pools = enough(pools, params.group_size if params.kind == "run" else 1, params.depth)
     checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]
     check_texts((one.qid for one in (*pools, *checked)), (), queries, {})
-    read = [first_candidates(one, params.depth) for one in pools]
-    own = [*(read if texts else ()), *(checked if texts and given is None else ())]
-    documents = {docid: docid for one in own for docid in one.docids}  # of a file with texts these are the ids
-    read = checked if texts else [*read, *checked]
-    documents |= _texts(request, {docid: None for one in read for docid in one.docids if docid not in documents})
-    collection: tuple[str, ...] = ()
-    if params.kind in AT_RANDOM:
-        if not texts:
-            whole = all_documents(request, "random negatives are drawn from them")
-            documents |= {document.docid: document.text for document in whole}
-        collection = tuple(sorted(documents))
-        if len(collection) < params.group_size:
+    read = [*(first_candidates(one, params.depth) for one in pools), *checked]
+    wanted = {docid: None for one in read for docid in one.docids if docid not in documents}
+    documents |= request.texts(wanted)
+    check_texts((), wanted, {}, documents)
+    if params.kind in AT_RANDOM and not texts:
+        whole = request.all_documents("random negatives are drawn from them")
+        documents |= {document.docid: document.text for document in whole}
+    collection = sorted(documents) if params.kind in AT_RANDOM else []
+    if 0 < len(collection) < params.group_size:
+        raise InputError(
+            f"negatives_from={params.kind}: {len(collection)} documents in the collection, groups have "
+            f"{params.group_size}; give {argument('index')} or {argument('documents')} with all documents, or a "
+            "lower group_size"
+        )
+    teacher = None
+    if getattr(params, "batch_teacher", False):
+        if request.labels is None or request.index is None:
+            given_too = f"{argument('labels')}, and {argument('index')} with the tokens that they were made from"
+            raise InputError(f"batch_teacher: needs {given_too}")
+        topics = {pool.qid: queries[pool.qid] for pool in pools}
+        teacher = BatchTeacher(made["labels"], open_index(request.index, needs={"tokens"}), topics)
+    return GroupInputs(pools, checked, queries, documents, made, teacher, collection)
+
+
+PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None)  # targets are a softmax of the scores
+
+
+class BatchTeacher:
+    """The token-based teacher of a label file; it scores any document.
+
+    It expands each query once, by the candidates of its labels: paper 002 (2.3.1) reuses the centroids "for estimating
+    R*_q(p) of any p".
+
+    Args:
+        metadata: of the labels.
+        index: with the tokens that made them; topics: texts of all training queries.
+
+    Raises:
+        InputError: labels of another index or with unknown settings, or targets that are no softmax of MaxSim.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[str, str]) -> None:
+        source = index.token_vectors
+        labeler = labeler_of(metadata, Inputs(tokens=source, query_tokens=lambda: query_tokens(source, topics)))
+        made = labeler.label_params
+        teacher: Any = getattr(labeler, "teacher", None)
+        if not hasattr(teacher, "asked"):
             raise InputError(
-                f"negatives_from={params.kind}: {len(collection)} documents in the collection, groups have "
-                f"{params.group_size}; give {argument('index')} or {argument('documents')} with all documents, or a "
-                "lower group_size"
+                f"batch_teacher: labels of the method {labeler.name} have no teacher over tokens, which can score any "
+                "document; expected collective, or teacher late or prf:feedback=colbert"
             )
-    return GroupInputs(pools, checked, queries, documents, made, collection=collection)
+        if metadata.get("index") != source.fingerprint:
+            raise InputError(f"{index.name}: the labels were not made from its tokens; give the index that they were")
+        if replace(made, temperature=1.0, mass=None) != PLAIN:
+            raise InputError(
+                f"batch_teacher: the labels were made with {made}; expected normalization=none, boost=1 and "
+                "n_max=none, as the targets of a batch are the softmax of the teacher's scores"
+            )
+        self._teacher, self._temperature, self._source = teacher, made.temperature, source
+        self._positives_first = bool(getattr(labeler.params, "positives", False))
+        self._asked: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self.fingerprint = fingerprint(source.fingerprint, labeler.describe())
 
+    def logits(self, pools: Sequence[Labels], docids: Sequence[str]) -> np.ndarray:
+        """(B, U) float64: scores over the temperature.
 
-def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
-    """Texts of documents. InputError: no source, or missing texts."""
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.search.inputs import texts_for
+        pools: whole labels of the queries.
 
-    if not wanted:
-        return {}
-    if not request.documents and request.index is None:
-        both = f"{argument('index')}, of an index with texts, or {argument('documents')}"
-        raise InputError(f"give {both}: the texts of the candidates")
-    opened = None if request.index is None else open_index(request.index)
-    texts = texts_for(wanted, opened, request.documents, asked_fields(request.documents, request.fields))
-    check_texts((), wanted, {}, texts)
-    if empty := sum(not text.strip() for text in texts.values()):
-        say(f"{counted(empty, 'candidate')} with an empty text")
-    return texts
+        Raises:
+            InputError: a document or query has no tokens in the index.
+        """
+        rows = self._source.rows(list(docids))
+        if (rows < 0).any():
+            raise InputError(
+                f"{docids[int(np.argmin(rows))]} is not in {self._source.folder}; use the index of the labels"
+            )
+        for pool in pools:
+            if pool.qid not in self._asked:
+                taken = np.flatnonzero(np.isfinite(pool.scores))
+                known = range(int(pool.positive[taken].sum())) if self._positives_first else ()
+                alone = self._teacher.alone(pool.qid, [pool.docids[candidate] for candidate in taken.tolist()])
+                self._asked[pool.qid] = self._teacher.asked(*alone, known)
+        tokens, weights = zip(*(self._asked[pool.qid] for pool in pools), strict=True)
+        offsets, threads = np.cumsum([0, *map(len, tokens)], dtype=np.int64), self._teacher.threads
+        scores = self._source.scores(np.concatenate(tokens), offsets, rows, threads, np.concatenate(weights))
+        return scores.astype(np.float64) / self._temperature

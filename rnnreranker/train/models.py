@@ -267,7 +267,7 @@ class Sparse(GroupModel):
     name = "sparse"
     trains = "sparse-encoder"
     Params = SparseParams
-    learns = "sparse:SparseLearner"
+    learns = "text:SparseLearner"
     part = "impact"
 
 
@@ -334,7 +334,7 @@ class Late(GroupModel):
     name = "late"
     trains = "late-encoder"
     Params = LateParams
-    loads, learns = "late:load_late", "late:LateLearner"
+    learns = "late:LateLearner"
     part = "tokens"
 
     def check(self, request: TrainRequest, params: LateParams) -> None:

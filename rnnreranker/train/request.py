@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs, fields_of, find, methods, names
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Request, asked
-from rnnreranker.base.settings import Params, choices, hints_of, setting
+from rnnreranker.base.settings import Params, choices, hints_of, located, setting, typed
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams, ScorerParams
@@ -131,38 +131,67 @@ class TrainRequest(Request):
     @cached_property
     def start(self) -> Start:
         """The initial model. InputError: none is given or known to the index, or settings without effect."""
-        model = self.training.model
-        if self.encoder is None:
-            return self._start_of_index(model)
-        written = Written.read(self.encoder)
-        shown = argument("encoder", str(written))
-        given = EncoderParams.of(written.params, shown).given()
-        if strange := [name for name in given if name not in model.encoder_settings]:
-            known = " and ".join(sorted(model.encoder_settings)) or "no settings"
-            raise InputError(f"{shown}: {', '.join(strange)}: expected {known} with {argument('model', model.name)}")
-        if given.get("pooling") not in (None, *TRAINED_POOLINGS):
-            raise InputError(f"{shown}: pooling={given['pooling']}: expected {' or '.join(TRAINED_POOLINGS)}")
-        return Start(written.name, **given)
-
-    def _start_of_index(self, model: Any) -> Start:
-        from rnnreranker.index.opening import open_index
-
-        if self.index is None:
-            raise InputError(f"{argument('encoder')} is missing: it is the initial model")
-        index = open_index(self.index)
-        encoder = index.settings.get("parts", {}).get(model.part, {}).get("encoder", {})
+        model, shown = self.training.model, argument("encoder")
+        if self.encoder is not None:
+            written = Written.read(self.encoder)
+            given, name = EncoderParams.of(written.params, argument("encoder", str(written))).given(), written.name
+            unread = {one: "no settings" for one in given if one not in model.encoder_settings}
+            if given.get("pooling") not in (None, *TRAINED_POOLINGS):
+                unread.setdefault("pooling", " or ".join(TRAINED_POOLINGS))
+            for one, expected in unread.items():
+                of = argument("model", model.name)
+                raise InputError(
+                    f"{argument('encoder', str(written))}: {one}={given[one]}: expected {expected} with {of}"
+                )
+            return Start(name, **given)
+        if self.opened is None:
+            raise InputError(f"{shown} is missing: it is the initial model")
+        encoder = self.opened.settings.get("parts", {}).get(model.part, {}).get("encoder", {})
         if not encoder:
             raise InputError(
-                f"{index.name}: this index does not say which encoder made its part {model.part}; give "
-                f"{argument('encoder')}, the initial model"
+                f"{self.opened.name}: this index does not say which encoder made its part {model.part}; give {shown}, "
+                "the initial model"
             )
-        return Start(
-            encoder["name"], **{name: encoder.get("settings", {}).get(name) for name in model.encoder_settings}
-        )
+        own = encoder.get("settings", {})
+        return Start(encoder["name"], **{name: own.get(name) for name in model.encoder_settings})
 
-    def lacking(self, *names: str) -> list[str]:
-        """Names of the arguments that are None."""
-        return [argument(name) for name in names if getattr(self, name) is None]
+    @cached_property
+    def opened(self) -> IndexOnDisk | None:
+        from rnnreranker.index.opening import open_index
+
+        return None if self.index is None else open_index(self.index)
+
+    def needed(self, *read: str) -> None:
+        """Check that arguments are given. InputError: those that are None."""
+        if lacking := [argument(name) for name in read if getattr(self, name) is None]:
+            raise InputError(
+                f"{', '.join(lacking)} missing: expected with {argument('model', self.training.model.name)}"
+            )
+
+    def texts_of_queries(self) -> dict[str, str]:
+        """Texts of the training queries. InputError: no topics."""
+        from rnnreranker.data.topics import topics_of
+
+        self.needed("topics")
+        return topics_of(self.topics)  # type: ignore[arg-type]
+
+    def texts(self, docids: Iterable[str]) -> dict[str, str]:
+        """Texts of documents, of the request's source or its index; some may be missing."""
+        from rnnreranker.search.inputs import texts_for
+
+        return texts_for(docids, self.opened, self.documents, asked_fields(self.documents, self.fields))
+
+    def all_documents(self, what: str) -> Iterable[Document]:
+        """All documents of the request's source, else of its index. InputError: neither has texts; what: their use."""
+        from rnnreranker.data.documents import load_documents
+        from rnnreranker.parts.texts import documents_of
+
+        if self.documents:
+            fields = asked_fields(self.documents, self.fields) or getattr(self.opened, "fields", None)
+            return load_documents(self.documents, fields)
+        if self.opened is None or self.opened.texts is None:
+            raise InputError(f"give {argument('documents')}, or {argument('index')} of an index with texts: {what}")
+        return documents_of(self.opened.texts)
 
 
 def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Training:
@@ -176,24 +205,22 @@ def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Trai
         InputError: unknown names, settings without effect, values out of range.
     """
     written = Written.read(model)
+    shown, values = argument("model", written.name), dict(written.params)
     if written.name not in names(KIND):
-        raise InputError(f"{argument('model', written.name)}: no such model; {nearest(written.name, names(KIND))}")
-    trained, values = find(KIND, written.name)(), dict(written.params)
-    shown, known = argument("model", written.name), [field.name for field in fields_of(trained)]
+        raise InputError(f"{shown}: no such model; {nearest(written.name, names(KIND))}")
+    trained = find(KIND, written.name)()
     if loss is not None:
         if "loss" in values:
             given = argument("loss", str(Written.read(loss)))
             raise InputError(f"{given} and loss={values['loss']} of {shown}: give one")
         values["loss"] = loss
-    if unknown := [name for name in values if name not in known]:
-        raise InputError(f"{shown}: " + "; ".join(f"no setting {name}, {nearest(name, known)}" for name in unknown))
     if "loss" in values:
         loss_of(values["loss"])  # its errors name the loss alone
         values["loss"] = str(Written.read(values["loss"]))
-    try:
+    hints = hints_of(trained.Params)
+    with located(shown):
+        values = typed(values, {field.name: hints[field.name] for field in fields_of(trained)})
         params = settings_for(trained.Params, values, written.preset or None, base)
-    except InputError as error:
-        raise InputError(f"{shown}: {error}") from None
     return Training(trained, params, params.ranking.params)
 
 
@@ -202,21 +229,6 @@ def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
     from rnnreranker.labels import SoftLabels
 
     return given if isinstance(given, SoftLabels) else SoftLabels.read(given)
-
-
-def all_documents(request: TrainRequest, what: str) -> Iterable[Document]:
-    """All documents of a request's source, else of its index. InputError: neither has texts; what: their use."""
-    from rnnreranker.data.documents import load_documents
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.parts.texts import documents_of
-
-    index = None if request.index is None else open_index(request.index)
-    if request.documents:
-        fields = asked_fields(request.documents, request.fields) or (None if index is None else index.fields)
-        return load_documents(request.documents, fields)
-    if index is None or index.texts is None:
-        raise InputError(f"give {argument('documents')}, or {argument('index')} of an index with texts: {what}")
-    return documents_of(index.texts)
 
 
 GIVEN = ("validation_run", "validation_topics", "validation_qrels")  # they go together
@@ -236,19 +248,18 @@ def validation_of(
     from rnnreranker.data.topics import topics_of
     from rnnreranker.runs import Run
 
-    labels, texts, lacking = None, {}, request.lacking(*GIVEN)
-    if request.validation_labels is not None:
-        if both := [name for name in ("validation_run", "validation_qrels") if getattr(request, name) is not None]:
-            shown = f"{argument('validation_labels')} and {argument(both[0])}"
-            raise InputError(f"{shown}: expected one of them; labels name their candidates")
-        labels = labels_of(request.validation_labels)
-    elif 0 < len(lacking) < len(GIVEN):
-        raise InputError(f"{', '.join(lacking)} missing: {', '.join(map(argument, GIVEN))} go together")
-    if request.validation_topics is not None:
-        texts = topics_of(request.validation_topics)
-    if request.validation_run is not None and request.validation_qrels is not None:
-        run = request.validation_run if isinstance(request.validation_run, Run) else Run.read(request.validation_run)
-        labels = hard_labels(run, texts, qrels_of(request.validation_qrels), queries)
+    given = {name: one for name in GIVEN if (one := getattr(request, name)) is not None}
+    texts = topics_of(given["validation_topics"]) if "validation_topics" in given else {}
+    labels = None if request.validation_labels is None else labels_of(request.validation_labels)
+    if labels is not None and (both := [name for name in given if name != "validation_topics"]):
+        shown = f"{argument('validation_labels')} and {argument(both[0])}"
+        raise InputError(f"{shown}: expected one of them; labels name their candidates")
+    if labels is None and given:
+        if lacking := [argument(name) for name in GIVEN if name not in given]:
+            raise InputError(f"{', '.join(lacking)} missing: {', '.join(map(argument, GIVEN))} go together")
+        run = given["validation_run"]
+        run = run if isinstance(run, Run) else Run.read(run)
+        labels = hard_labels(run, texts, qrels_of(given["validation_qrels"]), queries)
         texts = {qid: texts[qid] for qid in labels.qids}
     if other := [qid for qid, text in texts.items() if topics.get(qid, text) != text]:
         raise InputError(
@@ -270,23 +281,18 @@ def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, qu
 
     positive = set(qrels.loc[qrels["relevance"] >= 1, "query_id"])
     chosen = [qid for qid in topics if qid in positive][:queries]
-    if not chosen:
-        raise InputError(
-            f"none of {counted(len(topics), 'validation topic')} has a judgement of grade 1 or more; "
-            "give topics and judgements of the same queries"
-        )
     known = [qid for qid in chosen if qid in run]
     if not known:
         raise InputError(
-            f"the validation run has no candidates of the validation topics (first: {', '.join(chosen[:3])}); "
-            "give a run that was retrieved for them"
+            f"none of {counted(len(topics), 'validation topic')} has a judgement of grade 1 or more"
+            f"{' and candidates in the run' if chosen else ''}; give topics, judgements and a run of the same queries"
         )
     if left := len(chosen) - len(known):
         say(f"{counted(left, 'validation query', 'validation queries')} without candidates left out")
     return make_labeler("hard", Inputs()).infer(run, qrels[qrels["query_id"].isin(known)])
 
 
-def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
+def split(qids: Iterable[str], share: float, seed: int) -> set[str]:
     """The held-out ids: those with the lowest hash of seed and id, whatever their order.
 
     >>> sorted(split(["a", "b", "c", "d"], 0.5, 1)) == sorted(split(["d", "c", "b", "a"], 0.5, 1))
@@ -296,25 +302,26 @@ def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
     return set(ordered[: math.ceil(share * len(ordered))])
 
 
-def held_out_of(ids: Sequence[str], params: Any, what: tuple[str, ...]) -> set[str]:
-    """The ids that `split` holds out. InputError: one side is empty; what: noun of the ids."""
-    held_out = split(ids, params.validation_share, params.seed)
-    if not held_out or len(held_out) == len(ids):
-        raise InputError(
-            f"{counted(len(ids), *what)} cannot be split into training and validation: expected two or more, and a "
-            f"share between (validation_share={params.validation_share}); or give validation queries of their own "
-            f"({argument('validation_run')} or {argument('validation_labels')}), where the model takes them"
-        )
-    return held_out
+def held_out_of(qids: Iterable[str], params: Any, given: SoftLabels | None = None) -> set[str]:
+    """The ids of validation: those of the given labels, else those that `split` holds out.
 
-
-def check_different(training: Iterable[str], validation: Iterable[str]) -> None:
-    """Check that no query is for training and for validation. InputError: the first three that are."""
-    if twice := sorted(set(training) & set(validation)):
+    Raises:
+        InputError: an id is for training too, or one side is empty.
+    """
+    ids = set(qids)
+    held_out = split(ids, params.validation_share, params.seed) if given is None else set(given.qids)
+    if given is not None and (twice := sorted(ids & held_out)):
         raise InputError(
             f"{counted(len(twice), 'query', 'queries')} in both training and validation (first: "
             f"{', '.join(twice[:3])}); expected different queries"
         )
+    if not held_out or held_out == ids:
+        raise InputError(
+            f"{len(ids)} queries or texts cannot be split into training and validation: expected two or more, and a "
+            f"share between (validation_share={params.validation_share}); or give validation queries of their own "
+            f"({argument('validation_run')} or {argument('validation_labels')}), where the model takes them"
+        )
+    return held_out
 
 
 @dataclass(frozen=True)
@@ -377,12 +384,11 @@ def train(request: TrainRequest) -> Trained:
 
 def notice_doubts(validated: int | None, *others: str) -> None:
     """Print one warning of few validation queries and of the other doubts that are not empty."""
-    doubts = [doubt for doubt in others if doubt]
-    if validated is not None and validated < FEW:
-        queries = counted(validated, "validation query", "validation queries")
-        doubts.insert(0, f"{queries}, fewer than {FEW}: which step is best is mostly chance")
-    if doubts:
-        notice("; ".join(doubts))
+    few = validated is not None and validated < FEW
+    queries = counted(validated or 0, "validation query", "validation queries")
+    doubts = [f"{queries}, fewer than {FEW}: which step is best is mostly chance" if few else "", *others]
+    if any(doubts):
+        notice("; ".join(doubt for doubt in doubts if doubt))
 
 
 def check(request: TrainRequest) -> None:
@@ -391,20 +397,19 @@ def check(request: TrainRequest) -> None:
     Raises:
         InputError: unknown names, arguments without effect, or an output that cannot be written or contains an input.
     """
-    model, kinds, output = request.training.model, methods(KIND), Path(request.output)
-    for read in {read: None for kind in kinds.values() for read in sorted(kind.reads)}:
-        if read not in model.reads and getattr(request, read) not in (None, False):
-            own = [name for name, kind in kinds.items() if read in kind.reads]
+    model, takers, output = request.training.model, dict[str, list[str]](), Path(request.output)
+    for name, kind in methods(KIND).items():
+        for read in sorted(kind.reads):
+            takers.setdefault(read, []).append(name)
+    for read, own in takers.items():
+        if model.name not in own and getattr(request, read) not in (None, False):
             raise InputError(f"{argument(read)}: is for {argument('model')} {' or '.join(own)}, not for {model.name}")
-    for read in ("scoring", *(["start"] if request.encoder is not None else [])):
-        getattr(request, read)  # read now: each says what is wrong with its written form
+    _ = request.scoring, request.encoder and request.start  # each says what is wrong with its written form
     trained_on(request.device)
     asked_fields(request.documents, request.fields)
-    shown, parent = argument("output"), output.absolute().parent
-    if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
-        raise InputError(f"{output}: has files that this command did not write; give another {shown}")
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output}: is a file, expected a folder to write")
+    if output.exists() and not (output / RECORD).is_file() and (output.is_file() or any(output.iterdir())):
+        raise InputError(f"{output}: has files that this command did not write; give another {argument('output')}")
+    parent = output.absolute().parent
     if parent.is_dir() and not os.access(parent, os.W_OK):
-        raise InputError(f"{parent}: cannot be written; choose another {shown}")
+        raise InputError(f"{parent}: cannot be written; choose another {argument('output')}")
     check_apart(vars(request), replaces=request.output)

@@ -1,23 +1,25 @@
-"""Labelled queries with candidates as rows of a table: samples, batches and their scores."""
+"""Labelled queries with candidates as rows of the document vectors: samples, batches and their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder
 from rnnreranker.encode.scorer import CandidateScorer
-from rnnreranker.labels.export import check_texts
+from rnnreranker.train.fairness import neutrality_of
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.request import check_different, held_out_of, labels_of, validation_of
+from rnnreranker.train.request import labels_of, validation_of
+from rnnreranker.train.text import by_length
 
 if TYPE_CHECKING:
     from rnnreranker.encode.params import ScorerParams
@@ -27,14 +29,13 @@ if TYPE_CHECKING:
 
 BLOCK = 8192  # rows fetched at a time
 PAD = -1  # where a batch has no row
-CHUNK = 8  # queries that go through the encoder together on a CPU
+TOKENS = {"cpu": 2**7, "cuda": 2**17}  # padded tokens of the queries that go through the encoder together
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(NamedTuple):
     """One query with its n candidates.
 
-    rows: (n,) int64, of the table; targets: (n,) float32, sum to 1; positive: (n,) bool.
+    rows: (n,) int64, of the source; targets: (n,) float32, sum to 1; positive: (n,) bool.
     """
 
     qid: str
@@ -63,21 +64,13 @@ class CoderInputs(NamedTuple):
 
 def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
     """Read the inputs of a request. InputError: missing arguments, unreadable or mismatched files."""
-    from rnnreranker.data.topics import topics_of
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.train.fairness import neutrality_of
-
-    if request.labels is None or request.index is None or request.topics is None:
-        lacking, model = request.lacking("labels", "index", "topics"), argument("model", "query")
-        raise InputError(f"{', '.join(lacking)} missing: {model} needs labels, document vectors and queries")
-    labels, topics = labels_of(request.labels), topics_of(request.topics)
+    request.needed("labels", "index", "topics")
+    index: Any = request.opened
+    labels, topics, source = labels_of(request.labels), request.texts_of_queries(), index.vectors  # type: ignore[arg-type]
     validation, texts = validation_of(request, params.validation_queries, topics)
-    index = open_index(request.index)
-    source, shown = index.vectors, argument("index", index.name)
-    if not request.other_index:
-        check_index(labels, source, request.shown("labels"), shown)
-        if validation is not None:
-            check_index(validation, source, request.shown("validation_labels"), shown)
+    for name, one in (("labels", labels), ("validation_labels", validation)):
+        if one is not None and not request.other_index:
+            check_index(one, source, request.shown(name), argument("index", index.name))
     neutrality = None if request.neutrality is None else neutrality_of(request.neutrality)
     return CoderInputs(labels, source, {**texts, **topics}, validation, neutrality, request.scoring)
 
@@ -93,96 +86,67 @@ def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, inde
 
 
 def read_samples(
-    labels: SoftLabels, source: VectorSource, candidates: int | None, *, qids: Iterable[str] | None = None
-) -> tuple[list[Sample], np.ndarray, int]:
-    """Samples with rows of the source, the distinct rows, and the number of candidates without a vector.
+    labels: SoftLabels, source: VectorSource, candidates: int | None, qids: Collection[str] | None = None
+) -> tuple[list[Sample], int]:
+    """Samples, and the number of candidates without a vector; qids: None = all queries.
 
     A query keeps its positives, candidates with probability, and others in order up to `candidates` (None = all).
     Queries without probability are dropped. InputError: no query remains.
     """
-    wanted = None if qids is None else set(qids)
     samples, lost = [], 0
     for one in labels:
-        if wanted is not None and one.qid not in wanted:
+        if qids is not None and one.qid not in qids:
             continue
-        rows = np.asarray(source.rows(one.docids), dtype=np.int64)
-        known = rows >= 0
-        lost += int((~known).sum())
-        first = known & (one.positive | (one.targets > 0))
-        more = None if candidates is None else max(candidates - int(first.sum()), 0)
-        others = np.flatnonzero(known & ~first)[:more]
-        kept = np.sort(np.concatenate([np.flatnonzero(first), others]))
+        rows, first = np.asarray(source.rows(one.docids), dtype=np.int64), one.positive | (one.targets > 0)
+        kept = rows >= 0
+        lost += int((~kept).sum())
+        if candidates is not None:
+            kept[np.flatnonzero(kept & ~first)[max(candidates - int((kept & first).sum()), 0) :]] = False
         targets = one.targets[kept].astype(np.float32)
-        total = float(targets.sum())
-        if total > 0:
-            samples.append(Sample(one.qid, rows[kept], targets / np.float32(total), one.positive[kept].copy()))
+        if targets.any():
+            samples.append(Sample(one.qid, rows[kept], targets / targets.sum(), one.positive[kept]))
     if not samples:
         raise InputError(
             "no query with labels has a candidate with a vector in the index; expected labels of this index's documents"
         )
-    return samples, np.unique(np.concatenate([sample.rows for sample in samples])), lost
+    return samples, lost
 
 
-def renumber(samples: Sequence[Sample], rows: np.ndarray) -> list[Sample]:
-    """Samples with rows of the table; `rows` ascending."""
-    return [replace(sample, rows=np.searchsorted(rows, sample.rows)) for sample in samples]
+class CandidateVectors:
+    """Vectors of some documents in memory.
 
-
-def training_and_validation(
-    inputs: CoderInputs, params: TrainParams, *, whole: bool
-) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
-    """Training and validation samples, rows of the table, and the number of candidates without a vector.
-
-    whole: the table needs all documents.
+    rows: (D,) int64 of a source, ascending; vectors: (D, d) float16. InputError: a value beyond float16.
     """
-    labels, source, validation = inputs.labels, inputs.source, inputs.validation
-    check_texts([*labels.qids, *(validation.qids if validation is not None else ())], (), inputs.topics, {})
-    if validation is None:
-        held_out = held_out_of(labels.qids, params, ("query", "queries"))
-        training, checked = labels, labels
-    else:
-        check_different(labels.qids, validation.qids)
-        held_out, training, checked = set(validation.qids), labels, validation
-    own = [qid for qid in labels.qids if qid not in held_out]
-    samples, rows, lost = read_samples(training, source, params.candidates, qids=own)
-    checked_samples, more_rows, more_lost = read_samples(checked, source, None, qids=held_out)
-    needed = np.arange(len(source.docids)) if whole else np.union1d(rows, more_rows)
-    return samples, checked_samples[: params.validation_queries], needed, lost + more_lost
 
+    def __init__(self, source: VectorSource, rows: np.ndarray) -> None:
+        self.rows, self.vectors = rows, np.empty((len(rows), source.dimension), dtype=np.float16)
+        for start in range(0, len(rows), BLOCK):
+            fetched = source.fetch(rows[start : start + BLOCK])
+            if np.abs(fetched).max(initial=0) > np.finfo(np.float16).max:
+                raise InputError("document vectors have values beyond 65504, too large for float16; scale them down")
+            self.vectors[start : start + BLOCK] = fetched
 
-def load_table(source: VectorSource, rows: np.ndarray) -> np.ndarray:
-    """(D, d) float16: the vectors of some rows of a source. InputError: a value beyond float16."""
-    vectors = np.empty((len(rows), source.dimension), dtype=np.float16)
-    for start in range(0, len(rows), BLOCK):
-        fetched = source.fetch(rows[start : start + BLOCK])
-        if np.abs(fetched).max(initial=0) > np.finfo(np.float16).max:
-            raise InputError("document vectors have values beyond 65504, too large for float16; scale them down")
-        vectors[start : start + BLOCK] = fetched
-    return vectors
-
-
-def distinct(table: np.ndarray, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Vectors of the distinct rows, (U, d) float32, and positions of all rows among them, 0 at padding (-1)."""
-    several, positions = np.unique(rows, return_inverse=True)
-    padded = int(len(several) > 0 and several[0] == PAD)
-    vectors = torch.from_numpy(table[several[padded:]]).float()
-    return vectors, torch.from_numpy(np.maximum(positions.reshape(rows.shape) - padded, 0))
+    def distinct(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Vectors of the distinct rows, (U, d) float32, and positions of all rows among them, 0 at padding (-1)."""
+        several, positions = np.unique(rows, return_inverse=True)
+        padded = int(several[:1].sum() == PAD)
+        vectors = torch.from_numpy(self.vectors[np.searchsorted(self.rows, several[padded:])]).float()
+        return vectors, torch.from_numpy(np.maximum(positions.reshape(rows.shape) - padded, 0))
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """b queries and N columns of candidates.
 
-    tokens, attention: (b, T) int64; rows: (b, N) int64, -1 at padding; targets: (b, N) float32; positive: (b, N) bool;
-    samples: numbers in the collator.
+    features: input_ids, attention_mask, (b, T) int64; rows: (b, N) int64, -1 at padding; targets: (b, N) float32;
+    positive: (b, N) bool; samples: numbers in the collator.
     """
 
-    tokens: Tensor
-    attention: Tensor
+    features: dict[str, Tensor]
     rows: np.ndarray
     targets: np.ndarray
     positive: np.ndarray
-    samples: tuple[int, ...] = ()
+    samples: Sequence[int] = ()
 
     @property
     def valid(self) -> np.ndarray:
@@ -191,23 +155,26 @@ class Batch:
 
 
 class Collator:
-    def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: PromptedTokens) -> None:
-        self.samples, self.cut, self.tokens = list(samples), cut, tokens
+    """Batches of samples, which training may replace; cut: token numbers of their queries."""
+
+    def __init__(self, samples: Sequence[Sample], topics: Mapping[str, str], tokens: PromptedTokens) -> None:
+        self.samples, self.tokens = list(samples), tokens
+        self.cut = tokens.cut([topics[one.qid] for one in samples])
 
     def batch(self, numbers: Sequence[int]) -> Batch:
         """The batch of the samples with these numbers."""
         tokens, attention = self.tokens.pad([self.cut[number] for number in numbers])
-        return Batch(tokens, attention, *self.candidates(numbers), tuple(numbers))
+        rows, targets, positive = self.candidates(numbers)
+        features = {"input_ids": tokens, "attention_mask": attention}
+        return Batch(features, rows, targets, positive, numbers)
 
-    def candidates(self, numbers: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def candidates(self, numbers: Sequence[int]) -> list[np.ndarray]:
         """Current rows, targets, positive, (b, N) each."""
-        chosen = [self.samples[number] for number in numbers]
-
-        def padded(name: str, value: float) -> np.ndarray:
-            rows = [torch.from_numpy(getattr(one, name)) for one in chosen]
-            return pad_sequence(rows, batch_first=True, padding_value=value).numpy()
-
-        return padded("rows", PAD), padded("targets", 0), padded("positive", False)
+        columns = zip(*(self.samples[number][1:] for number in numbers), strict=True)
+        return [
+            pad_sequence([torch.from_numpy(one) for one in column], batch_first=True, padding_value=value).numpy()
+            for column, value in zip(columns, (PAD, 0, False), strict=True)
+        ]
 
 
 def add_negatives(
@@ -217,52 +184,42 @@ def add_negatives(
 
     Random ones are drawn from the whole table for each query; in-batch ones are the other queries' positives.
     """
-    blocks = []
-    if in_batch:
-        rows = np.unique(batch.rows[batch.positive])
-        blocks.append(np.broadcast_to(rows, (len(batch.rows), len(rows))))
-    if random_negatives:
-        blocks.append(rng.integers(0, table_size, (len(batch.rows), random_negatives)))
-    if not blocks:
-        return batch
-    more = np.concatenate(blocks, axis=1)
-    new = np.full_like(more, PAD)
-    for line, drawn in enumerate(more):
-        fresh = np.setdiff1d(drawn, batch.rows[line])  # distinct, ascending
+    count, positives = len(batch.rows), np.unique(batch.rows[batch.positive & in_batch])
+    drawn = rng.integers(0, table_size, (count, random_negatives)) if random_negatives else np.empty((count, 0), int)
+    new = np.full((count, len(positives) + random_negatives), PAD)
+    for line in range(count):
+        fresh = np.setdiff1d([*positives, *drawn[line]], batch.rows[line])  # distinct, ascending
         new[line, : len(fresh)] = fresh
-    wider = {"rows": new, "targets": np.zeros(new.shape, np.float32), "positive": np.zeros(new.shape, bool)}
-    wide: dict[str, Any] = {name: np.concatenate([getattr(batch, name), one], 1) for name, one in wider.items()}
-    return replace(batch, **wide)
+    wider = [(0, 0), (0, new.shape[1])]
+    rows, targets = np.concatenate([batch.rows, new], axis=1), np.pad(batch.targets, wider)
+    return replace(batch, rows=rows, targets=targets, positive=np.pad(batch.positive, wider))
 
 
-def score(model: QueryEncoder | CandidateScorer, table: np.ndarray, batch: Batch) -> Tensor:
+def score(model: QueryEncoder | CandidateScorer, table: CandidateVectors, batch: Batch) -> Tensor:
     """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value at padding."""
     device = model.inverse_temperature.device
-    documents, columns = (part.to(device) for part in distinct(table, batch.rows))
+    documents, columns = (part.to(device) for part in table.distinct(batch.rows))
     if isinstance(model, CandidateScorer):
-        states, attention = token_states(model.encoder, batch), batch.attention.to(device)
+        states, attention = token_states(model.encoder, batch), batch.features["attention_mask"].to(device)
         return model.score(states, attention, documents[columns], torch.from_numpy(batch.valid).to(device))
-    return (by_length(model, batch, model) @ documents.T).gather(1, columns) * model.inverse_temperature
+    return (vectors_of(model, batch) @ documents.T).gather(1, columns) * model.inverse_temperature
+
+
+def vectors_of(encoder: QueryEncoder, batch: Batch) -> Tensor:
+    """(b, d): vectors of the queries of a batch."""
+    return _computed(encoder, batch, encoder)
 
 
 def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
     """(b, T, h): token states of the queries of a batch, 0 at padding."""
+    longest = batch.features["input_ids"].shape[1]
 
     def padded(tokens: Tensor, attention: Tensor) -> Tensor:
-        states = encoder.states(tokens, attention) * attention.unsqueeze(2)
-        return torch.nn.functional.pad(states, (0, 0, 0, batch.tokens.shape[1] - tokens.shape[1]))
+        return pad(encoder.states(tokens, attention) * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
 
-    return by_length(encoder, batch, padded)
+    return _computed(encoder, batch, padded)
 
 
-def by_length(encoder: QueryEncoder, batch: Batch, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """A computation on tokens and attention; on a CPU, on eight queries of about the same length at a time."""
-    device = encoder.inverse_temperature.device
-    if device.type != "cpu":
-        return compute(batch.tokens.to(device), batch.attention.to(device))
-    lengths = batch.attention.sum(dim=1)
-    order, parts = torch.argsort(lengths, stable=True), []
-    for chosen in order.split(CHUNK):
-        longest = int(lengths[chosen].max())
-        parts.append(compute(batch.tokens[chosen, :longest], batch.attention[chosen, :longest]))
-    return torch.cat(parts)[torch.argsort(order)]
+def _computed(encoder: QueryEncoder, batch: Batch, compute: Any) -> Tensor:
+    there = {name: one.to(encoder.inverse_temperature.device) for name, one in batch.features.items()}
+    return by_length(there, lambda part: compute(part["input_ids"], part["attention_mask"]), TOKENS)

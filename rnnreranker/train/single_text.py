@@ -15,11 +15,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 from transformers import BertConfig, BertForMaskedLM, BertTokenizer, DataCollatorForLanguageModeling
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.data.fields import asked_fields
 from rnnreranker.encode.in_batches import padded
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, TermParams
@@ -28,7 +26,7 @@ from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
 from rnnreranker.labels.export import check_texts
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.params import LONGEST
-from rnnreranker.train.request import NOTHING, Start, all_documents, held_out_of, labels_of
+from rnnreranker.train.request import NOTHING, Start, held_out_of, labels_of
 from rnnreranker.train.trainer import Learner, limit_of, loading, start_folder
 from rnnreranker.train.validation import Validation
 
@@ -110,12 +108,12 @@ class MaskedLearner(SingleTextLearner):
 
 def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]]:
     """Texts for training and for validation, in the order of docids. InputError: too few documents."""
-    documents = all_documents(request, "what the model learns from")
+    documents = request.all_documents("what the model learns from")
     texts = {one.docid: one.text for one in progress(documents, unit="documents", what="read")}
     kept = {docid: texts[docid] for docid in sorted(texts) if texts[docid].strip()}
     if empty := len(texts) - len(kept):
         say(f"{counted(empty, 'document')} with an empty text: left out")
-    held_out = held_out_of(list(kept), params, ("text",))
+    held_out = held_out_of(kept, params)
     training = [text for docid, text in kept.items() if docid not in held_out]
     return training, [text for docid, text in kept.items() if docid in held_out]
 
@@ -213,22 +211,14 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     Raises:
         InputError: unreadable or mismatched files, missing texts or words, too few queries.
     """
-    from rnnreranker.data.topics import topics_of
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.search.inputs import texts_for
-
-    if request.labels is None or request.index is None or request.topics is None:
-        raise InputError(
-            f"{', '.join(request.lacking('labels', 'index', 'topics'))} missing: "
-            f"{argument('model', 'term-scorer')} needs labels, whose positives are read, an index with the part terms, "
-            "and the texts of the queries"
-        )
-    labels, topics, index = labels_of(request.labels), topics_of(request.topics), open_index(request.index)
+    request.needed("labels", "index", "topics")
+    index: Any = request.opened
+    labels, topics = labels_of(request.labels), request.texts_of_queries()  # type: ignore[arg-type]
     source, shown = index.term_source, request.shown("labels")
     pairs = [(one.qid, docid) for one in labels for docid in compress(one.docids, one.positive)]
     check_texts((qid for qid, _ in pairs), (), topics, {})
     docids = sorted({docid for _, docid in pairs})
-    texts = texts_for(set(docids), index, request.documents, asked_fields(request.documents, request.fields))
+    texts = request.texts(docids)
     rows = source.rows(docids)
     if lost := [docid for docid, row in zip(docids, rows.tolist(), strict=True) if row < 0 or docid not in texts]:
         raise InputError(
@@ -236,7 +226,7 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
             f"(first: {lost[0]}); give the index that the labels are of"
         )
     of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
-    held_out = held_out_of(labels.qids, params, ("query", "queries"))
+    held_out = held_out_of(labels.qids, params)
     sides: list[list[WeighedText]] = []
     seen: set[str] = set()
     for wanted in (False, True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +41,8 @@ class Validation(NamedTuple):
     positives: Sequence[tuple[int, float]] = ()
 
 
-def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[str, float] | None = None) -> Validation:
-    """The validation of scored queries, with further measures, whatever the order of queries and candidates."""
+def validate(queries: Iterable[Scored], loss: Loss, seed: int) -> Validation:
+    """The validation of scored queries, whatever the order of queries and candidates."""
     measured: list[tuple[float, ...]] = []
     positives: list[tuple[int, float]] = []
     for one in queries:
@@ -59,7 +59,7 @@ def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[s
         shares = torch.softmax(scores[0], dim=0)[positive[0]].sort(descending=True).values
         positives += zip(ranks.tolist(), shares.tolist(), strict=True)
     means = pandas.DataFrame(measured, columns=["loss", "kl", "RR@10", "nDCG@10"]).mean().fillna(0)
-    return Validation({**means.to_dict(), **(others or {})}, positives)
+    return Validation({str(name): value for name, value in means.items()}, positives)
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:
