@@ -137,9 +137,9 @@ def test_models_and_labels_read_the_fields_of_the_index(sentences: Path, tmp_pat
     assert texts_for(ALONE, None, name) == WHOLE
     assert texts_for(ALONE, index, name, ("title", "text")) == WHOLE
     nothing: Any = None
-    jobs = [Job(nothing, nothing, {}, documents=name, fields=fields) for fields in (("text",), None)]
+    jobs = [Job(nothing, {}, documents=name, fields=fields) for fields in (("text",), None)]
     assert [dict(job.texts()) for job in jobs] == [ALONE, WHOLE]
-    assert jobs[0].digest_of_texts() != jobs[1].digest_of_texts()
+    assert jobs[0]._digest_of_texts() != jobs[1]._digest_of_texts()
 
 
 def test_fields_without_documents_are_refused(sentences: Path, tmp_path: Path, capsys: Any) -> None:

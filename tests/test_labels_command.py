@@ -17,7 +17,7 @@ from rnnreranker import InputError, SoftLabels
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels import export
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.report.audit import of_labels, proposals
+from rnnreranker.labels.export import of_labels, proposals
 
 TINY = SoftLabels.from_lists(
     ["q1", "q2"],
@@ -101,11 +101,11 @@ def test_flags_that_are_settings_say_so(words: list[str], said: str, capsys: pyt
 def test_labels_under_the_name_of_a_text_file_are_refused(tmp_path: Path) -> None:
     given = flags(tmp_path)
     given[given.index("--output") + 1] = "l.txt"
-    said = r"l\.txt: labels are written as parquet; give a name ending in \.parquet \(--tsv FILE for text\)"
+    said = r"--output .*l\.txt: expected a name that ends in \.parquet \(--tsv writes text\)"
     with pytest.raises(InputError, match=said):
         main(given)
     given[given.index("l.txt")] = "l.tsv.gz"
-    with pytest.raises(InputError, match=r"l\.tsv\.gz: labels are written as parquet"):
+    with pytest.raises(InputError, match=r"l\.tsv\.gz: expected a name that ends in \.parquet"):
         main(given)
 
 
@@ -153,7 +153,7 @@ def test_listwise_trains_in_sentence_transformers(tmp_path: Path) -> None:
 
 
 def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
-    from rnnreranker.labels.report.audit import write_audit
+    from rnnreranker.labels.export import write_audit
 
     page = tmp_path / "audit.html"
     texts = {"a": "<script>alert(1)</script>", "b": "b & co"}
@@ -206,7 +206,7 @@ def test_verdicts_are_qrels(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed: the page's script is not run")
-    from rnnreranker.labels.report.audit import write_audit
+    from rnnreranker.labels.export import write_audit
 
     page = tmp_path / "audit.html"
     write_audit(page, proposals(TINY, 5), {"q1": "x"}, lambda _: {"a": "x", "b": "y"}, TINY.metadata)

@@ -18,9 +18,9 @@ from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.methods.simple import JointParams
-from rnnreranker.labels.negatives.__main__ import main as mine
-from rnnreranker.labels.negatives.filters import pools
+from rnnreranker.labels.negatives import pools
 from rnnreranker.labels.similarity import GraphSimilarity
+from rnnreranker.negatives import main as mine
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours

@@ -42,25 +42,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def job(folder: Path, **labels: float) -> Job:
+def job(folder: Path, **labels: float) -> tuple[Job, ChosenLabeler]:
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.index.opening import open_index
     from rnnreranker.parts.vectors.source import load_encoded_queries
 
     labeler = ChosenLabeler("evidence", RnnParams(k=4, context=20), LabelParams(**labels))  # type: ignore[arg-type]
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    return Job(labeler, run, judged, index=open_index(folder / "v.npy"), queries=load_encoded_queries(folder / "q.npy"))
+    queries = {"query_vectors": load_encoded_queries(folder / "q.npy")}
+    return Job(run, judged, queries, open_index(folder / "v.npy")), labeler
 
 
 def undisturbed(folder: Path, tmp_path: Path) -> bytes:
-    make_shards(tmp_path / "whole.parquet", job(folder))
+    make_shards(tmp_path / "whole.parquet", *job(folder))
     return (tmp_path / "whole.parquet").read_bytes()
 
 
 @pytest.mark.parametrize(("backend", "size"), [("threads", 7), ("threads", 1), ("loky", 20)])
 def test_shards_and_workers_leave_no_trace(folder: Path, tmp_path: Path, backend: str, size: int) -> None:
     out = tmp_path / "parts.parquet"
-    make_shards(out, job(folder), backend=backend, jobs=2, shard_size=size)
+    make_shards(out, *job(folder), backend=backend, jobs=2, shard_size=size)
     assert out.read_bytes() == undisturbed(folder, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.parquet", "whole.parquet"]
 
@@ -94,15 +95,15 @@ def count(folder: Path) -> int:
 @pytest.mark.parametrize("same", [True, False])
 def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
     out, work = tmp_path / "x.parquet", job(folder)
-    make_shards(out, work if same else job(folder, boost=3.0))
+    make_shards(out, *(work if same else job(folder, boost=3.0)))
     made: list[Path] = []
     monkeypatch.setattr("rnnreranker.labels.make.alone", lambda *_: contextlib.nullcontext(True))
-    monkeypatch.setattr("rnnreranker.labels.make.make_shard", lambda _, path, *__: made.append(path))
+    monkeypatch.setattr("rnnreranker.labels.make.make_shard", lambda *given: made.append(given[2]))
     if same:
-        assert make_shards(out, work)["queries"] == QUERIES
+        assert make_shards(out, *work)["queries"] == QUERIES
     else:
         with pytest.raises(InputError, match="no such label file"):  # as nothing was made in truth
-            make_shards(out, work)
+            make_shards(out, *work)
     assert len(made) == (0 if same else 1)
 
 
@@ -138,12 +139,12 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnreranker.labels.make.write_joined", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            make_shards(out, job(folder), shard_size=7)
+            make_shards(out, *job(folder), shard_size=7)
     other = job(folder, boost=3.0)
-    metadata = make_shards(out, other, shard_size=7)
+    metadata = make_shards(out, *other, shard_size=7)
     assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")
-    make_shards(tmp_path / "y.parquet", other)
+    make_shards(tmp_path / "y.parquet", *other)
     assert whole.targets.tobytes() == SoftLabels.read(tmp_path / "y.parquet").targets.tobytes()
     assert len(list(tmp_path.glob("*.parts"))) == 1  # the first job's, waiting
 

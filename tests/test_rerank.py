@@ -18,7 +18,7 @@ from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.lab.diagnose import diagnose, verdict
-from rnnreranker.labels.negatives.make import mine_negatives
+from rnnreranker.labels.negatives import mine_negatives
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 from rnnreranker.parts.vectors.together import mismatch
 from rnnreranker.runs.head import place_below

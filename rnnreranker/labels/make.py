@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,14 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs
-from rnnreranker.base.process.backends import check_backend, do_parts
+from rnnreranker.base.process.backends import do_parts
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Share, asked
 from rnnreranker.data.fields import asked_fields, fields_of, usual_fields
 from rnnreranker.data.names import is_there
-from rnnreranker.labels.judged import Judged
-from rnnreranker.labels.mass import LearntMass, learn_mass
-from rnnreranker.labels.methods.base import Labeler, make_labeler
+from rnnreranker.labels.judged import Judged, docids_of, positives_of
+from rnnreranker.labels.mass import learn_mass
+from rnnreranker.labels.methods.base import Labeler
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import SHARD, ChosenLabeler, JudgedRunRequest, LabelsRequest, check
 from rnnreranker.labels.soft import SoftLabels, described, write_joined
@@ -39,126 +39,86 @@ from rnnreranker.parts.texts import file_of_texts, texts_of
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.parts.tokens.source import QueryTokens
-    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """The inputs of labelling. Another machine that sees the same files may do a part of them.
+    """What methods read. Another machine that sees the same files may do a part of the queries.
 
     Attributes:
         judged: positives by query; relevant: lowest positive grade.
-        index: with parts and texts; documents: source of texts instead; fields: of them, None = the usual ones.
-        queries, topics, tokens: vectors, texts and tokens of queries, if needed.
-        learnt: how the mass was learnt.
+        given: vectors, tokens and texts of queries, if needed, as in `Inputs`; topics: all texts that were read.
+        index: an opened one; documents: source of texts in its place; fields: of them, None = the usual ones.
         devices: of a teacher; None = its own.
-        pairs: published pairs of the candidates; None = the run alone.
     """
 
-    labeler: ChosenLabeler
     run: Run
     judged: Judged
-    relevant: int = 1
-    index: IndexOnDisk | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    index: Any = None
     documents: str | None = None
     fields: tuple[str, ...] | None = None
-    queries: QueryVectors | None = None
-    topics: Mapping[str, str] | None = None
-    tokens: QueryTokens | None = None
-    learnt: LearntMass | None = None
+    relevant: int = 1
     devices: Devices | None = None
-    pairs: str | None = None
+    topics: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, numbers: Sequence[int]) -> Job:
+        """The job for some queries of the run, without the data of others."""
         from rnnreranker.runs import Run
 
         run = self.run.of_queries(numbers)
         distinct, rows = np.unique(run.rows, return_inverse=True)
         run = Run.from_parts(run.qids, run.offsets, self.run.docids[distinct], rows, run.scores)
-        given: dict[str, Any] = {"run": run, "judged": {qid: self.judged[qid] for qid in run.qids}}
-        if self.queries is not None:
-            known = set(self.queries.qids)
-            given["queries"] = self.queries.of([qid for qid in run.qids if qid in known])
-        if self.topics is not None:
-            given["topics"] = {qid: self.topics[qid] for qid in run.qids if qid in self.topics}
-        if self.tokens is not None:
-            given["tokens"] = self.tokens.of(run.qids)
-        return dataclasses.replace(self, **given)
+        given = {
+            name: {qid: value[qid] for qid in run.qids} if isinstance(value, dict) else value.of(run.qids)
+            for name, value in self.given.items()
+        }
+        judged = {qid: self.judged[qid] for qid in run.qids}
+        return dataclasses.replace(self, run=run, judged=judged, given=given, topics={})
 
-    def with_labels(self, **changed: Any) -> Job:
-        params = dataclasses.replace(self.labeler.label_params, **changed)
-        return dataclasses.replace(self, labeler=dataclasses.replace(self.labeler, label_params=params))
-
-    def method(self, threads: int | None = 1) -> Labeler:
-        needs = self.labeler.needs
-        inputs = Inputs(
-            **given_by(self.index, needs),
-            query_vectors=self.queries,
-            query_tokens=self.tokens,
-            topics=self.topics,
-            texts=self.texts if "texts" in needs else None,
-        )
-        return made_of(self.labeler, inputs, relevant=self.relevant, threads=threads, devices=self.devices)
+    def labeler(self, chosen: ChosenLabeler, threads: int | None = 1) -> Labeler:
+        parts = chosen.needs & {*givers()} if self.index is not None else ()
+        opened: Any = {need.replace(" ", "_"): partial(self.index.given, need) for need in parts}
+        inputs = Inputs(**opened, **self.given, texts=self.texts if "texts" in chosen.needs else None)
+        return chosen.made(inputs, relevant=self.relevant, threads=threads, devices=self.devices)
 
     def texts(self) -> Mapping[str, str]:
-        """Texts by docid, of candidates and positives at least. InputError: no source of texts."""
+        """Texts by docid, of candidates and positives at least."""
         if self.documents is not None:
             return _known_texts(self.documents, self.fields)
         positives = (docid for pairs in self.judged.values() for docid, _ in pairs)
-        return texts_of(self._folder_of_texts, [*self.run.docids.tolist(), *positives])
+        return texts_of(self.index.texts, [*self.run.docids.tolist(), *positives])
 
-    @property
-    def _folder_of_texts(self) -> Path:
-        if self.index is None or self.index.texts is None:
-            name = argument("index") if self.index is None else self.index.name
-            raise InputError(f"{name}: no texts in this index; give {argument('documents')}, what it was made from")
-        return self.index.texts
+    def describe(self, chosen: ChosenLabeler, **others: Any) -> dict[str, Any]:
+        """Metadata of the labels: parameters, inputs, versions, and `others` that are not None."""
+        if "texts" in chosen.needs:
+            others["texts"] = self._digest_of_texts()
+        others["device"] = self.devices and str(self.devices)
+        others |= {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
+        return self.labeler(chosen).describe() | {name: value for name, value in others.items() if value is not None}
 
-    def digest_of_texts(self) -> str:
+    def _digest_of_texts(self) -> str:
         """Identifies the texts: a file's digest or a data set's name, plus non-default fields."""
         if self.documents is None:
-            return file_digest(file_of_texts(self._folder_of_texts))
+            return file_digest(file_of_texts(self.index.texts))
         named = file_digest(Path(self.documents).expanduser()) if is_there(self.documents) else self.documents
         fields = fields_of(self.documents, self.fields)
         return named if fields == usual_fields(self.documents) else fingerprint(named, fields)
-
-    def describe(self) -> dict[str, Any]:
-        """Metadata of the labels: parameters, inputs, versions."""
-        described = self.method().describe()
-        if "texts" in self.labeler.needs:
-            described["texts"] = self.digest_of_texts()
-        others = {"device": self.devices, "pairs": self.pairs, "learnt": self.learnt and self.learnt.to_dict()}
-        described |= {name: value if name == "learnt" else str(value) for name, value in others.items() if value}
-        return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
     def contents(self) -> Iterator[Any]:
         """All inputs, to fingerprint; equal runs give equal contents, even if docid tables differ."""
         import pandas
 
-        order = pandas.unique(self.run.rows)  # as the docids first appear
-        numbers = np.empty(len(self.run.docids), dtype=np.int32)
-        numbers[order] = np.arange(len(order), dtype=np.int32)
+        numbers, order = pandas.factorize(self.run.rows)  # as the docids first appear
         judged = {qid: list(map(list, pairs)) for qid, pairs in self.judged.items()}
         yield [list(self.run.qids), self.run.docids[order].tolist(), judged]
-        yield from (values.tobytes() for values in (self.run.offsets, numbers[self.run.rows], self.run.scores))
-        for given, names in ((self.queries, ("vectors",)), (self.tokens, ("offsets", "vectors"))):
-            if given is not None:
-                yield list(given.qids)
-                yield from (getattr(given, name).tobytes() for name in names)
-        yield dict(self.topics or {})
-
-
-def given_by(index: IndexOnDisk | None, needs: frozenset[str]) -> dict[str, Any]:
-    """`Inputs` that the parts of an index give; each opens at its first use."""
-    of_parts = needs & {*givers()} if index is not None else ()
-    return {need.replace(" ", "_"): partial(index.given, need) for need in of_parts}  # type: ignore[union-attr]
-
-
-def made_of(chosen: ChosenLabeler, inputs: Inputs, **others: Any) -> Labeler:
-    """The chosen labeler; others: as in `Labeler`."""
-    return make_labeler(chosen.name, inputs, chosen.params, chosen.label_params, source=chosen.source, **others)
+        yield from (values.tobytes() for values in (self.run.offsets, numbers.astype(np.int32), self.run.scores))
+        for name, columns in (("query_vectors", ["vectors"]), ("query_tokens", ["offsets", "vectors"])):
+            if (own := self.given.get(name)) is not None:
+                yield list(own.qids)
+                yield from (getattr(own, column).tobytes() for column in columns)
+        yield self.given.get("topics", {})
 
 
 @lru_cache(maxsize=1)
@@ -168,16 +128,75 @@ def _known_texts(documents: str, fields: tuple[str, ...] | None) -> Mapping[str,
     return texts_by_id(documents, fields)
 
 
+def open_job(
+    request: JudgedRunRequest,
+    run: Run,
+    needs: frozenset[str],
+    so: str,
+    also: Collection[str] = (),
+    threads: int | None = None,
+) -> Job:
+    """Read and open what a method with some needs reads.
+
+    Args:
+        so: the consequence if no candidate is judged, for a warning.
+        also: queries that are needed beside those with positives.
+
+    Raises:
+        InputError: no query with positives, missing queries, index or topics, a part that cannot be used.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.evaluate.scores import notice_unjudged
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.parts.vectors.together import notice_mismatch
+    from rnnreranker.search.queries import query_vectors
+
+    judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
+    notice_unjudged({request.shown("run"): run}, docids_of(judged), so)
+    if not any(qid in judged for qid in run):
+        names = f"run: {', '.join(run.qids[:3])}; judged: {', '.join(list(judged)[:3])}"
+        raise InputError(f"no query of the run has a positive ({names}); give the judgements of these queries")
+    wanted = [qid for qid in run if qid in judged or qid in also]
+    topics, given = {} if request.topics is None else topics_of(request.topics), dict[str, Any]()
+    read = needs & {"topics", "query tokens"} or ("query vectors" in needs and request.encoded_queries is None)
+    if read and request.topics is not None and (lost := [qid for qid in wanted if qid not in topics]):
+        raise InputError(
+            f"{request.shown('topics')}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
+            f"{', '.join(lost[:3])}); give the topics that the run was made from"
+        )
+    fields, index = asked_fields(request.documents, request.fields), None
+    if request.index is not None:
+        index = open_index(request.index, needs=needs)
+        fields = fields if fields or request.documents is None else index.fields
+        if "query vectors" in needs:
+            given["query_vectors"] = query_vectors(request.encoding, index, topics, wanted, threads=threads)
+            if "vectors" in needs:
+                notice_mismatch(run, given["query_vectors"], index.vectors)
+        for need in sorted(needs & {*givers()}):
+            index.given(need)
+        if "query tokens" in needs:
+            texts = {qid: topics[qid] for qid in wanted}
+            given["query_tokens"] = index.given_queries("query tokens", texts, threads, request.devices)
+    if "topics" in needs:
+        given["topics"] = topics
+    if "texts" in needs and request.documents is None and index is not None and index.texts is None:
+        raise InputError(f"{index.name}: no texts in this index; give {argument('documents')}, what it was made from")
+    return Job(run, judged, given, index, request.documents, fields, request.relevant, topics=topics)
+
+
 @phase("making labels")
 def make_shards(
     output: str | Path,
     job: Job,
+    chosen: ChosenLabeler,
     *,
     share: Share | None = None,
     backend: str = "threads",
     jobs: int | None = None,
     address: str | None = None,
     shard_size: int = SHARD,
+    **others: Any,
 ) -> dict[str, Any]:
     """Write the labels of the run's queries that have positives; returns the metadata of the file.
 
@@ -188,35 +207,30 @@ def make_shards(
         share: only its shards are made; the result counts those `made` and all it has (`own`).
         backend: one of `BACKENDS`; address: of its cluster, which must see the same files.
         jobs: shards at the same time; None = one per core.
+        others: further metadata.
 
     Raises:
-        InputError: no query of the run is judged, no positive has a vector, or as the labeler's `infer`.
-        MissingDependencyError: a backend is not installed.
+        InputError: no positive has a vector, or as the labeler's `infer`.
     """
-    check_backend(backend)
-    output, qids = Path(output), job.run.qids
-    chosen = [query for query, qid in enumerate(qids) if job.judged.get(qid)]
-    if not chosen:
-        raise InputError(
-            f"no query of the run has a positive (run: {', '.join(qids[:3])}; judged: "
-            f"{', '.join(list(job.judged)[:3])}); give the judgements of these queries"
-        )
-    base = job.describe()
+    output = Path(output)
+    judged = [query for query, qid in enumerate(job.run.qids) if job.judged.get(qid)]
+    base = job.describe(chosen, **others)
     name = fingerprint(base, *job.contents())
     folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
-    shards = {
-        folder / f"{number:06d}.parquet": chosen[first : first + shard_size]
-        for number, first in enumerate(range(0, len(chosen), shard_size))
-    }
+    starts = range(0, len(judged), shard_size)
+    shards = {folder / f"{number:06d}.parquet": first for number, first in enumerate(starts)}
+
+    def part(path: Path) -> tuple[Job, ChosenLabeler, Path]:
+        return job.of(judged[shards[path] : shards[path] + shard_size]), chosen, path
 
     def make(paths: Sequence[Path]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         missing = [path for path in paths if not path.is_file()]
         if missing:  # the first one compiles, and shows bad input before workers start
-            make_shard(job.of(shards[missing[0]]), missing[0], jobs)
+            make_shard(*part(missing[0]), jobs)
         do_parts(
             make_shard,
-            ((job.of(shards[path]), path) for path in missing[1:]),
+            map(part, missing[1:]),
             workers=jobs or cores(),
             backend=backend,
             address=address,
@@ -248,25 +262,11 @@ def make_shards(
     return described(output)
 
 
-def make_shard(job: Job, path: Path, threads: int | None = 1) -> None:
+def make_shard(job: Job, chosen: ChosenLabeler, path: Path, threads: int | None = 1) -> None:
     """Write the file of a shard; threads: of the method."""
-    labels, without = job.method(threads).infer_from(job.run, job.judged)
+    labels, without = job.labeler(chosen, threads).infer_from(job.run, job.judged)
     counts = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=counts).write(path)
-
-
-@dataclass(frozen=True, eq=False)
-class Made:
-    """Labels that were made.
-
-    Attributes:
-        metadata: of the file, or for a share the numbers of shards `made` and `own`.
-        topics: qid → text; index: the opened index or None.
-    """
-
-    metadata: dict[str, Any]
-    topics: dict[str, str]
-    index: IndexOnDisk | None
 
 
 def make_labels(
@@ -276,14 +276,12 @@ def make_labels(
     method: Form = "evidence",
     *,
     topics: str | Path | Mapping[str, str] | None = None,
-    output: str | Path | None = None,
     **others: Any,
 ) -> SoftLabels:
     """Soft labels of the candidates of a run, as `python -m rnnreranker.labels`.
 
     Args:
         run, qrels, index, method, topics, others: as in `LabelsRequest`.
-        output: a parquet file; interrupted work resumes.
 
     Raises:
         InputError: all faults of the request at once; a missing index, topics or run.
@@ -291,62 +289,51 @@ def make_labels(
     """
     given = {"run": run, "qrels": qrels, "index": index, "method": method, "topics": topics, **others}
     request = asked(LabelsRequest, given)
-    check(request, output)
+    check(request)
     with tempfile.TemporaryDirectory(prefix="rnnreranker-") as folder:
-        path = Path(folder) / "labels.parquet" if output is None else output
+        path = Path(folder) / "labels.parquet" if request.output is None else Path(request.output)
         write_labels(request, path)
         return SoftLabels.read(path)
 
 
-def write_labels(request: LabelsRequest, output: str | Path, share: Share | None = None) -> Made:
-    """Write the labels of a checked request to a parquet file, or make a share of their shards; errors as
-    `make_labels`.
-    """
+def write_labels(request: LabelsRequest, output: Path, share: Share | None = None) -> dict[str, Any]:
+    """Write the labels of a checked request and its other files, or a share of the shards; returns as `make_shards`."""
     from rnnreranker.data.qrels import qrels_of
-    from rnnreranker.evaluate.scores import notice_unjudged
-    from rnnreranker.labels.judged import docids_of, positives_of
+    from rnnreranker.labels.export import write_forms
     from rnnreranker.search.own_documents import notice_own
 
     labeler = request.labeler
-    needs, learns = labeler.needs, unlearnt(labeler.label_params)
-    judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
-    validation = judged
-    if learns and request.validation_qrels is not None:
+    validation: Judged = {}
+    if (learns := unlearnt(labeler.label_params)) and request.validation_qrels is not None:
         own = qrels_of(request.validation_qrels)
         validation = positives_of(own, request.relevant, request.shown("validation_qrels"))
     run, pairs = candidates_of(request)
     notice_own(run, "leave it out of the run with --remove-query of search, or it is a candidate like others")
-    notice_unjudged(
-        {request.shown("run"): run}, docids_of(judged), "positives replace the last candidates of every query"
-    )
-    wanted = [qid for qid in run if qid in judged or (learns and qid in validation)]
-    topics, index, queries = opened(request, needs, run, wanted, request.jobs)
-    fields = asked_fields(request.documents, request.fields)
-    if request.documents is not None and fields is None and index is not None:
-        fields = index.fields
-    devices, texts = request.devices if labeler.takes_device else None, topics if "topics" in needs else None
-    given = request.relevant, index, request.documents, fields, queries, texts
-    job = Job(labeler, run, judged, *given, devices=devices, pairs=pairs)
-    if index is not None:
-        for need in sorted(needs & {*givers()}):
-            index.given(need)  # a part that cannot be used is refused before any work
-        if "query tokens" in needs:
-            texts = {qid: topics[qid] for qid in wanted}
-            tokens = index.given_queries("query tokens", texts, request.jobs, request.devices)
-            job = dataclasses.replace(job, tokens=tokens)
+    so = "positives replace the last candidates of every query"
+    job = open_job(request, run, labeler.needs, so, validation, request.jobs)
+    if labeler.takes_device:
+        job = dataclasses.replace(job, devices=request.devices)
+    about = None
     if learns:
-        learner = dataclasses.replace(job.with_labels(mass="own"), judged=validation).method(request.jobs)
-        learnt = learn_mass(learner, labeler.label_params.mass or "own", run, validation)
-        say(str(learnt))
-        job = job.with_labels(**{name: getattr(learnt.params, name) for name in learns})
-        job = dataclasses.replace(job, learnt=learnt)
+        mass, validation = labeler.label_params.mass or "own", validation or job.judged
+        learner = dataclasses.replace(job, judged=validation).labeler(labeler.with_labels(mass="own"), request.jobs)
+        learnt, about = learn_mass(learner, mass, run, validation)
+        labeler = labeler.with_labels(**{name: getattr(learnt, name) for name in learns})
     how: dict[str, Any] = {name: getattr(request, name) for name in ("backend", "jobs", "address", "shard_size")}
-    return Made(make_shards(output, job, share=share, **how), topics, index)
+    how |= {"pairs": pairs, "learnt": about}
+    made = make_shards(output, job, labeler, share=share, **how)
+    if share is None:
+        write_forms(request, output, job)
+    return made
 
 
 def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
     """The candidates of each query of the run, and the name of their published pairs if available."""
+    import pandas
+
     from rnnreranker.data.pairs import load_pairs
+    from rnnreranker.runs import Run
+    from rnnreranker.runs.columns import Docids
     from rnnreranker.search.searching import first_stage_of
 
     run = first_stage_of(request.run).head(request.depth)
@@ -357,50 +344,12 @@ def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
     except UnavailableError as error:
         say(f"{error}; candidates are those of {request.shown('run')}, in place of published pairs")
         return run, None
-    taken = sum(qid in pairs for qid in run.qids)
-    say(f"{request.pairs}: candidates of {taken} of {counted(len(run.qids), 'query', 'queries')}")
-    return _first_of(pairs, run), request.pairs
-
-
-def _first_of(pairs: Run, run: Run) -> Run:
-    """The run, with a query's entries replaced by those of the pairs if the pairs have any."""
-    import pandas
-
-    from rnnreranker.runs import Run
-
+    row_of = {qid: len(run) + number for number, qid in enumerate(pairs.qids)}
+    chosen = [row_of.get(qid, number) for number, qid in enumerate(run.qids)]
+    taken = sum(number >= len(run) for number in chosen)
+    say(f"{request.pairs}: candidates of {taken} of {counted(len(run), 'query', 'queries')}")
     codes, docids = pandas.factorize(np.concatenate([run.docids, pairs.docids]))
-    rows = np.concatenate([codes[run.rows], codes[len(run.docids) + pairs.rows]])
-    scores = np.concatenate([run.scores, pairs.scores])
-    bounds = np.concatenate([run.offsets, len(run.rows) + pairs.offsets[1:]])  # the pairs begin where the run ends
-    row_of = {qid: len(run.qids) + number for number, qid in enumerate(pairs.qids)}
-    chosen = np.array([row_of.get(qid, number) for number, qid in enumerate(run.qids)])
-    entries = np.concatenate([np.arange(bounds[number], bounds[number + 1]) for number in chosen.tolist()])
-    offsets = np.concatenate([[0], np.cumsum(bounds[chosen + 1] - bounds[chosen])])
-    return Run.from_parts(run.qids, offsets, docids, rows[entries], scores[entries])
-
-
-def opened(
-    request: JudgedRunRequest, needs: frozenset[str], run: Run, wanted: Sequence[str], threads: int | None
-) -> tuple[dict[str, str], IndexOnDisk | None, QueryVectors | None]:
-    """Texts of topics, index, and vectors of the wanted queries, as needed. InputError: missing queries, index or
-    topics.
-    """
-    from rnnreranker.data.topics import topics_of
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.parts.vectors.together import notice_mismatch
-    from rnnreranker.search.queries import query_vectors
-
-    topics = {} if request.topics is None else topics_of(request.topics)
-    read = needs & {"topics", "query tokens"} or ("query vectors" in needs and request.encoded_queries is None)
-    if read and request.topics is not None and (lost := [qid for qid in wanted if qid not in topics]):
-        raise InputError(
-            f"{request.shown('topics')}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
-            f"{', '.join(lost[:3])}); give the topics that the run was made from"
-        )
-    index = None if request.index is None else open_index(request.index, needs=needs)
-    if index is None or "query vectors" not in needs:
-        return topics, index, None
-    queries = query_vectors(request.encoding, index, topics, wanted, threads=threads)
-    if "vectors" in needs:
-        notice_mismatch(run, queries, index.vectors)
-    return topics, index, queries
+    rows = np.concatenate([codes[run.rows], codes[len(run.docids) + pairs.rows]]).astype(np.int32)
+    offsets = np.append(run.offsets, len(run.rows) + pairs.offsets[1:])
+    scores = np.append(run.scores, pairs.scores)
+    return Run((*run.qids, *pairs.qids), offsets, Docids(docids), rows, scores).of_queries(chosen), request.pairs

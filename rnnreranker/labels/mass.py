@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.labels import targets
-from rnnreranker.labels.judged import Judged, contexts_of
+from rnnreranker.labels.judged import Judged, contexts_of, docids_of
 from rnnreranker.labels.methods.base import Labeler, VectorLabeler
 from rnnreranker.labels.params import LabelParams
 
@@ -51,18 +52,17 @@ def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> Hidden
     labeler.check(run, judged)
     alone = {qid: [(docid, 1) for docid, _ in pairs] for qid, pairs in judged.items()}
     contexts, _ = contexts_of(run, alone, labeler.params.context, labeler.source_of_rows, apart=True)
-    numbers = {qid: number for number, qid in enumerate(dict.fromkeys(one.qid for one in contexts))}
-    positives = {qid: {docid for docid, _ in judged[qid]} for qid in numbers}
     near, given = ([np.zeros(0)] * len(contexts) for _ in range(2))
-    for index, similarities, _ in labeler.compared(contexts):
-        own = labeler.own_targets(contexts[index].grades, similarities)[1][1:].astype(np.float64)
-        near[index], given[index] = labeler.to_positives(similarities)[1:], own / (own.sum() or 1.0)
+    for number, similarities, _ in labeler.compared(contexts):
+        own = labeler.own_targets(contexts[number].grades, similarities)[1][1:].astype(np.float64)
+        near[number], given[number] = labeler.to_positives(similarities)[1:], own / (own.sum() or 1.0)
+    qids, positives = [one.qid for one in contexts], docids_of(judged)
     hidden = [docid in positives[one.qid] for one in contexts for docid in one.docids[1 : one.size]]
     cases = np.repeat(np.arange(len(contexts)), [len(one) for one in near])
-    query = np.array([numbers[one.qid] for one in contexts], dtype=np.int64)
-    known = np.array([len(positives[one.qid]) for one in contexts])
-    weights = 1.0 / np.bincount(query, minlength=len(numbers))[query]
+    query = np.unique(qids, return_inverse=True)[1]
+    known = np.array([len(positives[qid]) for qid in qids])
     near_all, given_all = (np.concatenate([np.zeros(0), *one]) for one in (near, given))
+    weights = 1.0 / np.bincount(query)[query]
     return HiddenPositives(query[cases], cases, near_all, given_all, np.array(hidden, dtype=bool), known, weights)
 
 
@@ -74,30 +74,28 @@ def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> f
 
     threshold: only candidates at or above it count, and cases that have such.
     """
+    from scipy.optimize import brentq
+
+    case, cases = positives.case, len(positives.known)
     given = np.where(positives.similarity >= threshold, positives.given, 0.0)
-    cases = len(positives.known)
-    totals = np.bincount(positives.case, given, cases)
+    totals = np.bincount(case, given, cases)
     used = totals > 0
-    part = given / np.where(used, totals, 1.0)[positives.case]
     each = positives.weights / positives.known  # of one positive of the case
-    candidates = np.bincount(positives.case, minlength=cases)
-    chosen = positives.hidden & used[positives.case]
-    inside = each[positives.case][chosen]
-    by_labels, by_chance = part[chosen], 1.0 / candidates[positives.case][chosen]
-    beyond = (positives.known - 1 - np.bincount(positives.case, positives.hidden, cases)) * each
-    visible, hidden = each[used].sum(), inside.sum() + beyond[used].sum()
-    if not inside.size:
+    chosen = positives.hidden & used[case]
+    if not chosen.any():
         return 0.0
+    inside = each[case][chosen]
+    by_labels = (given / np.where(used, totals, 1.0)[case])[chosen]
+    by_chance = 1.0 / np.bincount(case, minlength=cases)[case][chosen]
+    beyond = (positives.known - 1 - np.bincount(case, positives.hidden, cases)) * each
     lost = beyond[used].sum()
+    visible, hidden = each[used].sum(), inside.sum() + lost
 
     def slope(r: float) -> float:
         """Derivative of the log-likelihood in r."""
         with np.errstate(divide="ignore"):
-            return float(
-                (inside * (by_labels - by_chance) / (r * by_labels + (1 - r) * by_chance)).sum() - lost / (1 - r)
-            )
-
-    from scipy.optimize import brentq
+            of_inside = inside * (by_labels - by_chance) / (r * by_labels + (1 - r) * by_chance)
+            return float(of_inside.sum() - lost / (1 - r))
 
     last = 1.0 - 1e-9
     r = 0.0 if slope(0.0) <= 0 else last if slope(last) >= 0 else brentq(slope, 0.0, last)
@@ -115,12 +113,9 @@ def even_threshold(hidden: HiddenPositives) -> float | None:
     weight = hidden.weights[hidden.case]
     weights = np.bincount(inverse, weight)
     share = np.bincount(inverse, weight * hidden.hidden) / weights
-    likely = len(values) and isotonic_regression(share, weights=weights).x >= EVEN
-    if not np.any(likely):
-        return None
-    threshold = float(values[int(np.argmax(likely))])
-    enough = len(np.unique(hidden.query[hidden.similarity >= threshold])) >= QUERIES
-    return threshold if enough else None
+    likely = values[isotonic_regression(share, weights=weights).x >= EVEN] if len(values) else values
+    enough = len(likely) and len(np.unique(hidden.query[hidden.similarity >= likely[0]])) >= QUERIES
+    return float(likely[0]) if enough else None
 
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6)  # that are compared
@@ -144,9 +139,6 @@ class Listwise:
     hard: np.ndarray
     others: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.queries)
-
     def targets(self, share: float) -> np.ndarray:
         """(C, N): hard targets with a share moved to the others, if there are any."""
         given = share * (self.others.sum(axis=1, keepdims=True) > 0)
@@ -155,18 +147,45 @@ class Listwise:
     def of(self, chosen: np.ndarray) -> Listwise:
         return Listwise(*(values[chosen] for values in vars(self).values()))
 
+    def products(self, flat: np.ndarray) -> np.ndarray:
+        """(C, N) float64: inner products of candidates and queries that a map changes to q + W q; flat: W, (d * d,)."""
+        d = self.queries.shape[1]
+        mapped = self.queries + self.queries @ flat.reshape(d, d).astype(np.float32).T
+        return np.matmul(self.documents, mapped[:, :, None])[:, :, 0].astype(np.float64)
+
+    def logs(self, scores: np.ndarray) -> np.ndarray:
+        """(C, N): log softmax of scores over the real candidates, 0 at padding."""
+        from scipy.special import log_softmax
+
+        return np.where(self.real, log_softmax(np.where(self.real, scores, -np.inf), axis=1), 0.0)
+
+    def losses(self, scores: np.ndarray) -> np.ndarray:
+        """(C,): cross-entropy of the hard targets."""
+        return -(self.hard * self.logs(scores)).sum(axis=1)
+
 
 def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
     """(S, C) float64: cross-entropy of hard targets, by maps fitted without the query's fold, with each share's best
-    penalty.
+    penalty; the search stops at the first penalty that is worse.
 
     folds: (C,) from 0.
     """
     with one_blas_thread():
-        scale = _scale(queries)
-        parts = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]
-        splits = [(queries.of(rest), queries.of(out), out) for rest, out in parts]
-        return np.stack([_best_penalty(splits, len(queries), share, scale) for share in shares])
+        scale, rows = _scale(queries), []
+        splits = [(folds == fold, queries.of(folds != fold), queries.of(folds == fold)) for fold in np.unique(folds)]
+        for share in shares:
+            maps = [np.zeros(queries.queries.shape[1] ** 2) for _ in splits]
+            best = np.full(len(folds), np.inf)
+            for penalty in PENALTIES:
+                losses = np.empty(len(folds))
+                for fold, (out, rest, held) in enumerate(splits):
+                    maps[fold] = fitted(rest, rest.targets(share), maps[fold], penalty, scale)
+                    losses[out] = held.losses(scale * held.products(maps[fold]))
+                if losses.mean() > best.mean():
+                    break
+                best = losses
+            rows.append(best)
+        return np.stack(rows)
 
 
 def best_share(losses: np.ndarray, shares: Sequence[float] = SHARES) -> float:
@@ -179,66 +198,32 @@ def best_share(losses: np.ndarray, shares: Sequence[float] = SHARES) -> float:
     return shares[int(np.argmax(gains.mean(axis=1) - SURE * errors))]
 
 
-def _best_penalty(
-    splits: Sequence[tuple[Listwise, Listwise, np.ndarray]], count: int, share: float, scale: float
-) -> np.ndarray:
-    """(C,): losses with the best penalty; the search stops at the first penalty that is worse."""
-    d = splits[0][0].queries.shape[1]
-    maps = [np.zeros(d * d) for _ in splits]
-    best = np.full(count, np.inf)
-    for penalty in PENALTIES:
-        losses = np.empty(count)
-        for fold, (rest, out, rows) in enumerate(splits):
-            maps[fold] = fitted(rest, rest.targets(share), maps[fold], penalty, scale)
-            losses[rows] = _losses(_products(out, maps[fold]), out, scale)
-        if losses.mean() > best.mean():
-            break
-        best = losses
-    return best
-
-
-def fitted(queries: Listwise, targets: np.ndarray, start: np.ndarray, penalty: float, scale: float) -> np.ndarray:
-    """(d * d,) float64: the map W of the lowest mean cross-entropy of q + W q, plus penalty |W|^2."""
+def fitted(queries: Listwise, wanted: np.ndarray, start: np.ndarray, penalty: float, scale: float) -> np.ndarray:
+    """(d * d,) float64: the map W of the lowest mean cross-entropy of q + W q, plus penalty |W|^2; wanted: targets."""
     from scipy.optimize import minimize
 
+    count = len(queries.queries)
+
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        logs = _log_shares(scale * _products(queries, flat), queries.real)
+        logs = queries.logs(scale * queries.products(flat))
         shares = np.where(queries.real, np.exp(logs), 0.0)
-        rest = ((shares - targets) * (scale / len(queries)))[:, None].astype(np.float32)
+        rest = ((shares - wanted) * (scale / count))[:, None].astype(np.float32)
         gradient = np.matmul(rest, queries.documents)[:, 0].T @ queries.queries
-        loss = -(targets * logs).sum() / len(queries)
+        loss = -(wanted * logs).sum() / count
         return loss + penalty * float(flat @ flat), gradient.astype(np.float64).ravel() + 2 * penalty * flat
 
     return minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
-
-
-def _products(queries: Listwise, flat: np.ndarray) -> np.ndarray:
-    """(C, N) float64: inner products of mapped queries and candidates."""
-    d = queries.queries.shape[1]
-    mapped = queries.queries + queries.queries @ flat.reshape(d, d).astype(np.float32).T
-    return np.matmul(queries.documents, mapped[:, :, None])[:, :, 0].astype(np.float64)
-
-
-def _log_shares(scores: np.ndarray, real: np.ndarray) -> np.ndarray:
-    """(C, N): log softmax over the real candidates, 0 at padding."""
-    from scipy.special import log_softmax
-
-    return np.where(real, log_softmax(np.where(real, scores, -np.inf), axis=1), 0.0)
-
-
-def _losses(products: np.ndarray, queries: Listwise, scale: float) -> np.ndarray:
-    return -(queries.hard * _log_shares(scale * products, queries.real)).sum(axis=1)
 
 
 def _scale(queries: Listwise) -> float:
     """The factor of inner products before the softmax that makes the positives likeliest."""
     from scipy.optimize import minimize_scalar
 
-    products = _products(queries, np.zeros(queries.queries.shape[1] ** 2))
+    products = queries.products(np.zeros(queries.queries.shape[1] ** 2))
     spread = np.where(queries.real, products, np.nan)
     unit = 1.0 / max(float(np.nanmean(np.nanstd(spread, axis=1))), 1e-12)
     done = minimize_scalar(
-        lambda power: _losses(products, queries, unit * 10.0**power).mean(), bounds=(-1.0, 2.0), method="bounded"
+        lambda power: queries.losses(unit * 10.0**power * products).mean(), bounds=(-1.0, 2.0), method="bounded"
     )
     return float(unit * 10.0**done.x)
 
@@ -248,36 +233,8 @@ DEPTH = 100  # candidates of each that it is learnt among by the loss, as far as
 SEVERAL = 0.5  # of the queries must have several positives for their judgements to tell the share
 
 
-@dataclass(frozen=True)
-class LearntMass:
-    """A learnt mass.
-
-    Attributes:
-        params: of the labels, with `share` and `threshold`.
-        by: "judgements" or "loss", of held-out positives; losses: share → mean loss.
-        queries: number of validation queries; several: those with several positives.
-    """
-
-    params: LabelParams
-    by: str
-    queries: int
-    several: int
-    losses: dict[float, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        losses = {f"{share:g}": round(loss, 6) for share, loss in self.losses.items()}
-        about = {"by": self.by, "queries": self.queries, "several": self.several}
-        return about | ({"losses": losses} if losses else {})
-
-    def __str__(self) -> str:
-        share, threshold = self.params.share or 0.0, self.params.threshold
-        above = f", to candidates of similarity {threshold:.3f} and more" if share and threshold else ""
-        about = f"{self.queries} queries, {self.several} with several positives"
-        return f"mass learnt by {self.by} of {about}: share {share:.3f}{above}" + ("" if share else ", labels are hard")
-
-
 @phase("learning the mass")
-def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> LearntMass:
+def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> tuple[LabelParams, dict[str, Any]]:
     """The share of probability that leaves the positives, and with "confident" the threshold of similarity.
 
     If half of the validation queries have several positives, the share is `likeliest_share`, else `best_share` of
@@ -287,6 +244,10 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> Lea
         mass: "share" or "confident".
         run: candidates of all these queries; validation: all known positives of validation queries.
 
+    Returns:
+        Parameters of labels with `share` and `threshold`, and how they were learnt: `by` "judgements" or "loss" of
+        held-out positives, numbers of `queries` and of those with `several` positives, mean `losses` by share.
+
     Raises:
         InputError: no validation query with candidates, or a loss without vectors.
     """
@@ -294,49 +255,50 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> Lea
         raise InputError(f"mass={mass}: takes rNN similarities, which the method {labeler.name} has not; expected own")
     numbers = {qid: number for number, qid in enumerate(run.qids) if validation.get(qid)}
     qids = sorted(numbers, key=lambda qid: (fingerprint("mass", qid), qid))[:MOST]  # whatever their order
-    chosen = {qid: validation[qid] for qid in qids}
-    if not chosen:
+    if not qids:
         raise InputError("no query with a positive has candidates in the run: no mass can be learnt; give their run")
-    run = run.of_queries([numbers[qid] for qid in qids])
+    chosen, run = {qid: validation[qid] for qid in qids}, run.of_queries([numbers[qid] for qid in qids])
     several = sum(len(pairs) > 1 for pairs in chosen.values())
-    queries, threshold, losses = len(chosen), None, dict[float, float]()
-    if mass == "confident" or several >= SEVERAL * queries:
-        by, cases = "judgements", hidden_positives(labeler, run, chosen)
-        if mass == "confident":
-            threshold = even_threshold(cases)
+    about: dict[str, Any] = {"by": "judgements", "queries": len(qids), "several": several}
+    threshold: float | None = None
+    if mass == "confident" or several >= SEVERAL * len(qids):
+        cases = hidden_positives(labeler, run, chosen)
+        threshold = even_threshold(cases) if mass == "confident" else None
         share = likeliest_share(cases, -np.inf if threshold is None else threshold)
         if mass == "confident" and threshold is None:
             share = threshold = 0.0
     elif labeler.inputs.has("vectors") and labeler.inputs.has("query vectors"):
-        by, learner = "loss", listwise(labeler, run, chosen)
-        values = held_out_losses(learner, np.arange(queries) % FOLDS)
-        share, losses = best_share(values), dict(zip(SHARES, values.mean(axis=1).tolist(), strict=True))
+        values = held_out_losses(listwise(labeler, run, chosen), np.arange(len(qids)) % FOLDS)
+        share, means = best_share(values), values.mean(axis=1).tolist()
+        about |= {"by": "loss", "losses": {f"{one:g}": round(mean, 6) for one, mean in zip(SHARES, means, strict=True)}}
     else:
         raise InputError(
-            f"{several} of {queries} queries have several positives: the mass is learnt by the loss on held-out "
+            f"{several} of {len(qids)} queries have several positives: the mass is learnt by the loss on held-out "
             "positives, which needs vectors of queries and documents; give them, several positives, or a share"
         )
-    learnt: dict[str, Any] = {"mass": mass, "share": share, "threshold": threshold}
-    return LearntMass(dataclasses.replace(labeler.label_params, **learnt), by, queries, several, losses)
+    above = f", to candidates of similarity {threshold:.3f} and more" if share and threshold else ""
+    of_queries = f"{about['by']} of {len(qids)} queries, {several} with several positives"
+    say(f"mass learnt by {of_queries}: share {share:.3f}{above}" + ("" if share else ", labels are hard"))
+    return dataclasses.replace(labeler.label_params, mass=mass, share=share, threshold=threshold), about  # type: ignore[arg-type]
 
 
 def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:
     """The queries of `held_out_losses`: first candidates, hard targets, and labels of the other candidates."""
     labeler.check(run, judged)
-    vectors, queries = labeler.inputs.vectors, labeler.inputs.query_vectors
-    labelled, _ = contexts_of(run, judged, labeler.params.context, labeler.source_of_rows)
-    wider, _ = contexts_of(run, judged, max(labeler.params.context, DEPTH), labeler.source_of_rows)
+    vectors, queries, size = labeler.inputs.vectors, labeler.inputs.query_vectors, labeler.params.context
+    labelled, _ = contexts_of(run, judged, size, labeler.source_of_rows)
+    wider, _ = contexts_of(run, judged, max(size, DEPTH), labeler.source_of_rows)
     shape = len(wider), max((one.size for one in wider), default=1)
     documents = np.zeros((*shape, vectors.dimension), dtype=np.float32)
     real, hard, others = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
-    for index, one in enumerate(wider):
-        vectors.fetch(one.rows, documents[index, : one.size])
-        real[index, : one.size] = True
-        hard[index, : len(one.grades)] = targets.of_grades(one.grades)
-    for index, similarities, _ in labeler.compared(labelled):
-        grades = labelled[index].grades
-        given = labeler.own_targets(grades, similarities)[1]
-        others[index, len(grades) : len(given)] = given[len(grades) :]
+    for number, one in enumerate(wider):
+        vectors.fetch(one.rows, documents[number, : one.size])
+        real[number, : one.size] = True
+        hard[number, : len(one.grades)] = targets.of_grades(one.grades)
+    for number, similarities, _ in labeler.compared(labelled):
+        given = labeler.own_targets(labelled[number].grades, similarities)[1]
+        others[number, : len(given)] = given
+    others[hard > 0] = 0.0
     totals = others.sum(axis=1, keepdims=True)
     asked = queries.of([one.qid for one in wider]).vectors.astype(np.float32)
     return Listwise(asked, documents, real, hard, others / np.where(totals > 0, totals, 1.0))

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import argument, flag, in_command
+from rnnreranker.base.arguments import argument, flag
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.device import EXACT, ComputesOnDevices
-from rnnreranker.base.errors import InputError, nearest, problems_of, refuse
+from rnnreranker.base.errors import InputError, problems_of, refuse
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import fields_of, find, make_params, names
+from rnnreranker.base.method import fields_of, find, make_params, names, no_method
 from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, hints_of, is_file_name, plain, sections_of, setting
+from rnnreranker.base.settings import Params, hints_of, is_file_name, sections_of, setting, typed
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
-from rnnreranker.labels.methods.base import Source
+from rnnreranker.labels.methods.base import Labeler, Source
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.base import givers
 from rnnreranker.rnn import RnnParams
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 SHARD = 2048  # queries
 SOURCE, LABEL_PRESET = "from", "label_preset"  # settings of a written form, beside those of the method and of labels
-TEXT = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".trec", ".qrels", ".html")  # endings that promise no parquet
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,14 @@ class ChosenLabeler:
         taught = find("labeler", self.name).inner is not None
         return taught and bool(self.params.chosen.method.takes_device)  # type: ignore[attr-defined]
 
+    def with_labels(self, **changed: Any) -> ChosenLabeler:
+        return dataclasses.replace(self, label_params=dataclasses.replace(self.label_params, **changed))
+
+    def made(self, inputs: Any, **others: Any) -> Labeler:
+        """The labeler; others: as in `Labeler`."""
+        kind: type[Labeler] = find("labeler", self.name)
+        return kind(inputs, self.params, self.label_params, source=self.source, **others)
+
 
 @dataclass(frozen=True)
 class SimilarityRequest(Request):
@@ -88,13 +95,13 @@ def add_similarity_flags(group: Any, shown: Collection[str]) -> None:
     command.add_dataclass_flags(group, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=shown)
 
 
-def with_flags(name: str, args: Any, *kinds: type) -> Written:
+def with_flags(name: str, args: Any, kind: type) -> Written:
     """The written form of a flag, with the settings that other flags give. InputError: a setting is given twice."""
-    typed = {key: value for kind in (RnnParams, *kinds) for key, value in command.given(args, kind).items()}
-    of_similarity = {SOURCE: args.source, PRESET: args.preset}
-    typed |= {key: value for key, value in of_similarity.items() if value is not None}
-    typed.pop(name, None)
-    return Written.read(getattr(args, name)).beside(typed, flag(name))
+    others = {SOURCE: args.source, PRESET: args.preset}
+    given = command.given(args, RnnParams) | command.given(args, kind)
+    given |= {key: value for key, value in others.items() if value is not None}
+    given.pop(name, None)
+    return Written.read(getattr(args, name)).beside(given, flag(name))
 
 
 def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
@@ -109,31 +116,23 @@ def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
         InputError: unknown method, preset, source or setting, values out of range.
     """
     with naming(of, form):
-        chosen = _chosen(Written.read(form))
+        written = Written.read(form)
+        if written.name not in names("labeler"):
+            raise InputError(f"{written.name}: {no_method('labeler', written.name)}")
+        method, given, preset = find("labeler", written.name), dict(written.params), written.preset
+        own = {field.name for field in fields_of(method)}
+        hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
+        if method.inner is None:
+            typed(given, dict.fromkeys([*own, *hints, SOURCE, LABEL_PRESET], str))
+        of_labels = typed({name: given.pop(name) for name in hints if name in given}, hints)
+        source, usual = str(given.pop(SOURCE, "vectors")), str(given.pop(LABEL_PRESET, ""))
+        if not usual and preset and is_file_name(preset) and "labels" in sections_of(preset):
+            usual = preset
+        params = make_params("labeler", written.name, given, preset or None)
+        labels = dataclasses.replace(LabelParams.named(usual) if usual else LabelParams(), **of_labels)
+        chosen = ChosenLabeler(written.name, params, labels, source)  # type: ignore[arg-type]
         chosen.needs  # noqa: B018  # worked out now: it says what is wrong with the source, or with a teacher
-    return chosen
-
-
-def _chosen(written: Written) -> ChosenLabeler:
-    if written.name not in names("labeler"):
-        raise InputError(f"{written.name}: no such labeler; {nearest(written.name, names('labeler'))}")
-    method, given = find("labeler", written.name), written.params
-    own = [field.name for field in fields_of(method)]
-    hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
-    known = [*own, *hints, SOURCE, LABEL_PRESET]
-    others = [name for name in given if name not in known]
-    if others and method.inner is None:
-        raise InputError("; ".join(f"no setting {name}, {nearest(name, known)}" for name in others))
-    in_file = written.preset and is_file_name(written.preset) and "labels" in sections_of(written.preset)
-    preset = given.get(LABEL_PRESET) or (written.preset if in_file else None)
-    of_labels = {name: plain(value, hints[name]) for name, value in given.items() if name in hints}
-    of_method = {name: value for name, value in given.items() if name in (*own, *others)}
-    return ChosenLabeler(
-        written.name,
-        make_params("labeler", written.name, of_method, written.preset or None),
-        dataclasses.replace(LabelParams.named(str(preset)) if preset else LabelParams(), **of_labels),
-        str(given.get(SOURCE, "vectors")),  # type: ignore[arg-type]  # looked at with the needs
-    )
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -186,6 +185,8 @@ class LabelsRequest(JudgedRunRequest):
         pairs: published pairs (see `load_pairs`) as candidates; if they are missing, the run's candidates.
         validation_qrels: all known positives of the run's queries; None = `qrels`.
         backend, address, jobs, shard_size: as in `make_shards`; labels do not depend on them.
+        output: a parquet file; interrupted work resumes.
+        tsv, qrels_output, listwise, audit_output: other files of the labels, see `labels.export`.
     """
 
     method: Form = setting("evidence", "NAME:key=value,…, one of " + ", ".join(names("labeler")))
@@ -196,42 +197,55 @@ class LabelsRequest(JudgedRunRequest):
     address: str | None = setting(None, "of dask or ray (default: start one here)")
     jobs: int | None = setting(None, "shards at the same time (default: one per core)", at_least=1)
     shard_size: int = setting(SHARD, "queries of a shard", at_least=1)
+    output: str | Path | None = setting(None, "labels to write", metavar="FILE.parquet")
+    tsv: str | None = setting(None, "qid<TAB>docid<TAB>score")
+    qrels_output: str | None = setting(None, "TREC qrels; a query's largest target becomes --highest")
+    highest: int = setting(100, "its grade", at_least=1)
+    listwise: str | None = setting(None, "parquet of query, docs, labels for sentence-transformers")
+    list_size: int = setting(16, "documents a query there", at_least=2)
+    audit: int | None = setting(None, "page with N queries' proposed positives", at_least=1)
+    audit_output: str | None = setting(None, "HTML (default: OUTPUT.audit.html)")
+    truth: str | None = setting(None, "fuller judgements: how many proposals are relevant")
 
     @cached_property
     def labeler(self) -> ChosenLabeler:
         return choose_labeler(self.method, "method")
 
 
-def check(request: LabelsRequest, output: str | Path | None = None, *others: tuple[object, str]) -> None:
-    """Check a request before any work. output: the file to write or None; others: further faults, see `refuse`.
+def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
+    """Check a request before any work; others: further faults.
 
     Raises:
         InputError: all faults at once.
         MissingDependencyError: a backend is not installed.
     """
     asked_fields(request.documents, request.fields)
-    labeler = request.labeler
-    encodes = bool(labeler.needs & {"query vectors", "query tokens"})
-    as_text = "--tsv FILE" if in_command() else "labels.export.write_tsv"
+    labeler, output = request.labeler, request.output
+    texts = frozenset({"topics", "texts"} if request.listwise or request.audit else ())
+    placed = labeler.takes_device or labeler.needs & {"query vectors", "query tokens"}
     elsewhere = request.device is not None or request.compute_dtype != EXACT
     refuse(
         *request.lacking(labeler.needs, argument("method", labeler.name)),
+        *request.lacking(texts, f"{argument('listwise')} or {argument('audit')}"),
         (
             request.validation_qrels is not None and not unlearnt(labeler.label_params),
             f"{argument('validation_qrels')} goes with mass=share or confident, where no share or threshold is given",
         ),
         (
-            output is not None and str(output).removesuffix(".gz").endswith(TEXT),
-            f"{output}: labels are written as parquet; give a name ending in .parquet ({as_text} for text)",
+            output is not None and not str(output).endswith(".parquet"),
+            f"{argument('output', output)}: expected a name that ends in .parquet ({argument('tsv')} writes text)",
         ),
         (
-            elsewhere and not labeler.takes_device and not encodes,
+            elsewhere and not placed,
             f"{argument('device')} says where a teacher such as cross-encoder computes, and queries are encoded: not "
             "with these labels",
         ),
         *((True, problem) for problem in problems_of(lambda: check_backend(request.backend, request.address))),
+        *(
+            (getattr(request, name) and not request.audit, f"{argument(name)} goes with {argument('audit')} N")
+            for name in ("audit_output", "truth")
+        ),
         *others,
     )
     _ = request.devices, request.encoding  # each says what is wrong with it
-    if output is not None:
-        check_writable(output)
+    check_writable(output, request.tsv, request.qrels_output, request.listwise, request.audit_output)

@@ -19,7 +19,7 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import labeler_of
-from rnnreranker.labels.negatives.make import holds_texts, read_negatives
+from rnnreranker.labels.negatives import holds_texts, read_negatives
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.tokens.source import query_tokens

@@ -16,8 +16,8 @@ from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.recover.request import RecoverRequest, check, needs_of
 from rnnreranker.lab.recover.similarities import OF_GRAPH, Similarities, Visible, visible_positives
 from rnnreranker.lab.recover.teachers import scores_of
-from rnnreranker.labels.negatives.filters import Pool, suspicion
-from rnnreranker.labels.report.audit import PROBABILITIES, SIMILARITIES, by_confidence
+from rnnreranker.labels.export import PROBABILITIES, SIMILARITIES, by_confidence
+from rnnreranker.labels.negatives import Pool, suspicion
 from rnnreranker.runs.head import order_by_score
 
 if TYPE_CHECKING:

@@ -264,13 +264,12 @@ class Studied:
 
     def _without_likely_positives(self, run: Run, task: Task, by: str) -> Run:
         """The run without the 10% of its candidates that are most similar to a positive."""
-        from rnnreranker.labels.negatives.filters import discarded
-        from rnnreranker.labels.negatives.make import mine_negatives
+        from rnnreranker.labels.negatives import mine_negatives, suspicion
 
         judged = task.part(validation=False)
         mined = mine_negatives(run, judged, self.opened, by, topics=task.topics, encoder=self.encoder_of_queries)
         away = {
-            pool.qid: {pool.candidates[row] for row in np.flatnonzero(discarded(pool, by, mined.threshold).any(0))}
+            pool.qid: {pool.candidates[row] for row in np.flatnonzero((suspicion(pool, by) > mined.threshold).any(0))}
             for pool in mined.pools
         }
         kept = {qid: {one: score for one, score in own.items() if one not in away.get(qid, ())}

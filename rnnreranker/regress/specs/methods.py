@@ -25,7 +25,7 @@ from rnnreranker.data.names import BUILT_IN_TOPICS, is_path, left_out
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.index.request import choose_part
-from rnnreranker.labels.negatives.make import choose_filter
+from rnnreranker.labels.negatives import choose_filter
 from rnnreranker.parts.base import part, parts_of
 from rnnreranker.runs.fuse import fusion
 from rnnreranker.search.request import passages
