@@ -107,7 +107,7 @@ def folder(tmp_path: Path) -> Path:
 
 def twins(folder: Path) -> list[TwinSet]:
     matrix = Matrix(folder)
-    return twin_sets(matrix, matrix.papers[0], matrix.papers[0].tables[0])
+    return twin_sets(matrix, matrix.cells)
 
 
 class TestTwins:
@@ -138,9 +138,9 @@ class TestTwins:
         with pytest.raises(InputError) as caught:
             Matrix(folder)
         for part in (
-            "paper-009.yaml:10: table 1: twins: query set ther: not there; ",
-            "paper-009.yaml:13: row Dense: twin dens: not there; did you mean dense?",
-            "paper-009.yaml:14: row Trained: twin: arm CODERR: not there; did you mean CODER?",
+            "paper-009.yaml:12: row BM25: no twins: query set ther; ",
+            "paper-009.yaml:13: row Dense: no twin dens; did you mean dense?",
+            "paper-009.yaml:14: row Trained: no twin: arm CODERR; did you mean CODER?",
         ):
             assert part in str(caught.value)
 

@@ -23,7 +23,7 @@ from rnnreranker._version import __version__
 from rnnreranker.base.record import read_records
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.papers.matrix import Matrix
-from rnnreranker.regress.records import Figures, last_run, recorded
+from rnnreranker.regress.records import Figures, recorded
 from rnnreranker.regress.specs.spec import spec_names, specs_folder
 from rnnreranker.search.__main__ import main as search
 
@@ -205,14 +205,12 @@ def test_the_question_and_its_table(built_in_index: Path, capsys: pytest.Capture
 def test_figures_of_the_demo_are_those_on_record() -> None:
     (block,) = [block for block in blocks("", "docs/start/five-minutes.md") if "Judged@10" in block]
     assert "-m rnnreranker.experiment --index pydoc --topics pydoc --qrels pydoc --protocol dl" in MAKEFILE
-    records, (_, *rows, empty, advice) = recorded(specs_folder(), ["pydoc"]), block.splitlines()
+    figures, (_, *rows, empty, advice) = Figures(recorded(specs_folder(), ["pydoc"])), block.splitlines()
     stages = {"bm25": "bm25", "dense": "dense", "bm25+dense by minmax": "minmax", "bm25+dense by rrf": "hybrid"}
     conditions = {name + more: stages[name] + more.replace(" > ", "-") for name in stages for more in ("", " > rnn")}
     assert [re.split(" {2,}", row)[0] for row in rows] == list(conditions)
     for row, condition in zip(rows, conditions.values(), strict=True):
-        record = last_run(records, "pydoc", condition)
-        assert record is not None
-        values = record.outcome["values"]["dl"]
+        values = figures.record("run", "pydoc", condition).outcome["values"]["dl"]
         assert re.split(" {2,}", row)[1:5] == ["dl", *(f"{values[name]:.4f}" for name in ("nDCG@10", "RR@10", "AP"))]
         assert f" {values['Judged@10']:.3f} " in row
     assert not empty

@@ -432,7 +432,7 @@ class TestTheCommand:
         small(place, gpu.replace("tiny: {", "tiny: {needs: {gpu_hours: 1}, ").replace("ENCODER", "E"))
         assert main([*self.argv(place)[:3], "--output", str(place / "other")]) == 2
         reason = "skipped: encoding the documents takes a GPU (1 hours), and there is none here"
-        nothing = "small: nothing can be run here, for the reasons above; --dry-run prints the commands for elsewhere"
+        nothing = "small: nothing can be run here; --dry-run prints the commands for elsewhere"
         assert [line.partition(" (dense")[0] for line in capsys.readouterr().err.splitlines()[-2:]] == [reason, nothing]
 
     @pytest.mark.parametrize("counted", ["", "count: 4, "])
@@ -443,7 +443,7 @@ class TestTheCommand:
         small(place, SMALL.replace("documents: corpus.jsonl", f"{counted}documents: {name}"))
         assert main(self.argv(place)) == 2
         reason = f"skipped: needs {name}, and there is no such file here"
-        nothing = "small: nothing can be run here, for the reasons above; --dry-run prints the commands for elsewhere"
+        nothing = "small: nothing can be run here; --dry-run prints the commands for elsewhere"
         assert [line.partition(" (dense")[0] for line in capsys.readouterr().err.splitlines()[-2:]] == [reason, nothing]
         assert taken == []
 

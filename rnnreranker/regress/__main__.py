@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rnnreranker.regress.specs.entries import QuerySet
     from rnnreranker.regress.specs.spec import Spec
 
+YAML = (".yaml", ".yml")
 SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of specs
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
 
@@ -90,29 +91,22 @@ def _check(args: RegressRequest, folder: Path) -> bool:
     from rnnreranker.regress.specs.checks import query_set_names
     from rnnreranker.regress.specs.spec import spec_names
 
-    specs, papers, sets = spec_names(folder), paper_names(folder), query_set_names(folder)
-    known = dict.fromkeys([*specs, *sets, *papers])
-    files = [name for name in args.names if name.endswith((".yaml", ".yml")) and Path(name).is_file()]
+    papers = paper_names(folder)
+    known = dict.fromkeys([*spec_names(folder), *query_set_names(folder), *papers])
+    unknown = [name for name in args.names if name not in known and not (name.endswith(YAML) and Path(name).is_file())]
     named = [name for name in args.names if name in papers]
-    only = " ".join(f"--only {name}" for name in args.only)
     said = f"no such spec, query set or paper in {folder}"
     refuse(
-        *((name not in (*known, *files), f"{name}: {said}; {nearest(name, known)}") for name in args.names),
+        *((True, f"{name}: {said}; {nearest(name, known)}") for name in unknown),
         (
             named and len(named) < len(args.names) and not args.runs,
             f"{', '.join(named)} with specs: papers are printed, specs are run; name one kind at a time",
         ),
-        (
-            args.table and not named,
-            f"--table {args.table}: is of a paper; name one, as {papers[0] if papers else 'paper-000'}",
-        ),
-        (
-            only and len(args.names) > 1,
-            f"{only} with {len(args.names)} names: name the one spec that has this condition",
-        ),
+        (args.table and not named, f"--table {args.table}: is of a paper; name one, as {papers[:1] or 'paper-000'}"),
+        (args.only and len(args.names) > 1, f"--only with {len(args.names)} names: name the one spec that has it"),
         (
             not (args.names or args.runs or args.matrix or args.docs),
-            f"no spec named: give one or more of {', '.join([*specs, *papers])}, or --list",
+            f"no spec named: give one or more of {', '.join(known)}, or --list",
         ),
     )
     return bool(named)
@@ -175,40 +169,35 @@ def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
         add_records(plan.folder / plan.spec.name / "records.json", outcome.records)
         if args.record:
             put_on_record(folder, outcome.records)
-    reasons = outcome.reasons()
-    failed = any(state.kind == "error" for state in reasons)
-    for state, names in reasons.items():
+    for state, names in outcome.reasons().items():
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         command.say(f"{state} ({', '.join(names[:SHOWN])}{more})")
-    if not outcome.records and not failed:
-        why = "for the reasons above" if reasons else "it has no conditions here"
-        command.say(f"{plan.spec.name}: nothing can be run here, {why}; --dry-run prints the commands for elsewhere")
+    kinds = {state.kind for state in outcome.states.values()}
+    skipped = {name for (_, name), state in outcome.states.items() if state.kind == "skipped"}
+    if not outcome.records and "error" not in kinds:
+        command.say(f"{plan.spec.name}: nothing can be run here; --dry-run prints the commands for elsewhere")
         return command.BAD_INPUT
-    if any(state.kind == "skipped" and name in names for state, names in reasons.items() for name in args.only):
+    if skipped & {*args.only}:
         return command.BAD_INPUT
-    changed = any(state.kind == "changed" for state in outcome.states.values())
-    return CHANGED if failed or (changed and not args.record) else 0
+    return CHANGED if "error" in kinds or ("changed" in kinds and not args.record) else 0
 
 
 def _print_values(plan: Plan, outcome: Outcome) -> None:
     from rnnreranker.base.tables import print_table
     from rnnreranker.regress.records import is_run
 
-    titles = {name: entry.title for entry in plan.conditions for name in entry.run_names if not entry.contexts}
     for query_set in plan.query_sets:
-        measures = plan.spec.measures_of(query_set)
-        rows = []
+        measures, rows = plan.spec.measures_of(query_set), []
         for record in (one for one in outcome.records if is_run(one, query_set.id)):
             kinds = record.outcome.get("kinds", {})
             of_kinds = [kinds.get(kind, {}).get(measures[0]) for kind in query_set.kinds]
             for protocol, scores in record.outcome["values"].items():
                 cells = ["-" if one is None else f"{one:.4f}" for one in [*map(scores.get, measures), *of_kinds]]
                 state = outcome.states[query_set.id, record.name]
-                rows.append([query_set.id, titles.get(record.name, record.name), protocol, *cells, state])
+                rows.append([query_set.id, record.name, protocol, *cells, state])
         if rows:
-            print_table(["topics", "condition", "protocol", *measures, *query_set.kinds, "state"], rows)
-            if query_set.kinds:
-                command.say(f"{', '.join(query_set.kinds)}: {measures[0]} of these topics of {query_set.id} alone")
+            of_kinds = [f"{measures[0]} {kind}" for kind in query_set.kinds]
+            print_table(["topics", "condition", "protocol", *measures, *of_kinds, "state"], rows)
 
 
 def make_parser() -> argparse.ArgumentParser:

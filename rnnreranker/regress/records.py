@@ -57,11 +57,6 @@ def is_run(record: Record, query_set: str, name: str = "") -> bool:
     return record.kind == "run" and record.outcome["query_set"] == query_set and name in ("", record.name)
 
 
-def last_run(records: Sequence[Record], query_set: str, name: str) -> Record | None:
-    """The newest record of a run, or None."""
-    return next((record for record in reversed(records) if is_run(record, query_set, name)), None)
-
-
 def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
     """The state of a run: against what the spec expects, else against the last record of the same inputs."""
     query_set, values = record.outcome["query_set"], record.outcome["values"]

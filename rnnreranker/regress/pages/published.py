@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
@@ -75,17 +74,15 @@ def measure_published(
     records: list[Record] = []
     errors: list[str] = []
     for name, group in groupby(files, lambda one: one.query_set.id):
-        started, of_set = time.perf_counter(), list(group)
-        spec, paths = of_set[0].spec, {entry.condition: entry.path for entry in of_set}
-        measured = Measured(spec, of_set[0].query_set, paths)
-        errors += dict.fromkeys(f"{spec.name} {run}: {error}" for run, error in measured.errors.items())
-        made = []
+        first, *more = group
+        paths = {entry.condition: entry.path for entry in (first, *more)}
+        measured = Measured(first.spec, first.query_set, paths)
+        errors += dict.fromkeys(f"{first.spec.name} {run}: {error}" for run, error in measured.errors.items())
         for run in measured.runs:
             outcome = measured.outcome(run, (queries or {}).get((name, run), ()))
             outcome["file"] = paths[run].relative_to(folder).as_posix()
-            made.append(made_here("run", spec.name, run, outcome, inputs={"run": file_digest(paths[run])}))
-        seconds = round((time.perf_counter() - started) / max(1, len(made)), 2)
-        records += [replace(record, seconds=seconds) for record in made]
+            inputs = {"run": file_digest(paths[run])}
+            records.append(made_here("run", first.spec.name, run, outcome, inputs=inputs))
     return records, errors
 
 

@@ -79,10 +79,11 @@ class Matrix:
         refuse((table not in (None, *tables), f"table {table}: no such table in {', '.join(names)}; {hint}"))
         cells = [cell for cell in cells if table in (None, cell["table"])]
         faults: dict[str, None] = {}
-        for paper, keys, what, name, known in self._links(cells):
-            if name not in known:
-                path, line = SpecFile(folder / "papers" / f"paper-{paper}.yaml").where(keys)
-                faults[f"{path}:{line}: {what} {name}: not there; {nearest(name, known)}"] = None
+        for cell in cells:
+            for what, name, known in self._links(cell):
+                if name not in known:
+                    path, line = SpecFile(folder / "papers" / f"paper-{cell['paper']}.yaml").where(cell["at"])
+                    faults[f"{path}:{line}: row {cell['row']}: no {what} {name}; {nearest(name, known)}"] = None
         if faults:
             raise InputError("; ".join(faults))
         rows = [cell | self._known(cell) for cell in cells]
@@ -106,37 +107,28 @@ class Matrix:
         rows = [one for one in record.outcome["rows"] if of_arm.items() <= one.items()] if record else []
         return (rows[0]["value"], record) if rows else (None, None)
 
-    def _links(self, cells: list[dict[str, Any]]) -> Iterator[tuple[str, Any, str, str, Collection[str]]]:
-        """Names in papers: the paper, keys of its file, what is named and where, the name, the known ones."""
-        for cell in (cell for cell in cells if cell["condition"]):
-            where, name = f"row {cell['row']}: ", cell["query_set"]
-            links: dict[str, tuple[str, Collection[str]]] = {"query set": (name, self.sets)}
+    def _links(self, cell: dict[str, Any]) -> Iterator[tuple[str, str, Collection[str]]]:
+        """Names in a cell: what is named, the name, the known ones."""
+        name, twin, specs = (
+            cell["query_set"],
+            cell["twin"],
+            [self.sets[one][0] for one in cell["twins"] if one in self.sets],
+        )
+        if cell["condition"]:
+            yield "query set", name, self.sets
             if name in self.sets:
                 spec, query_set = self.sets[name]
-                links["condition"] = cell["condition"], [entry.id for entry in spec.conditions_of(query_set)]
-                links["protocol"] = cell["protocol"], query_set.protocols
-                links["measure"] = cell["metric"], spec.measures_of(query_set)
-            yield from ((cell["paper"], cell["at"], f"{where}{kind}", *link) for kind, link in links.items())
-        for paper in self.papers:
-            for at, table in enumerate(paper.tables):
-                for name in table.twins:
-                    yield (
-                        paper.number,
-                        ("tables", at, "twins"),
-                        f"table {table.table}: twins: query set",
-                        name,
-                        self.sets,
-                    )
-                specs = [self.sets[name][0] for name in table.twins if name in self.sets]
-                known = [entry.id for spec in specs for entry in (*spec.conditions, *spec.studies)]
-                for number, row in enumerate(table.rows if specs else ()):
-                    twin, keys, what = row.twin, ("tables", at, "rows", number), f"row {row.row}: twin"
-                    if isinstance(twin, StudyArm):
-                        made = [one for one in self._studies.values() if one.name == twin.study]
-                        arms = {entry["arm"] for one in made for entry in one.outcome["rows"]}
-                        yield paper.number, keys, f"{what}: arm", twin.arm, arms or [twin.arm]
-                        twin = twin.study
-                    yield paper.number, keys, what, twin, ["", *known]
+                yield "condition", cell["condition"], [entry.id for entry in spec.conditions_of(query_set)]
+                yield "protocol", cell["protocol"], query_set.protocols
+                yield "measure", cell["metric"], spec.measures_of(query_set)
+        yield from (("twins: query set", one, self.sets) for one in cell["twins"])
+        if isinstance(twin, StudyArm):
+            made = [one for one in self._studies.values() if one.name == twin.study]
+            arms = {entry["arm"] for one in made for entry in one.outcome["rows"]}
+            yield "twin: arm", twin.arm, arms or [twin.arm]
+            twin = twin.study
+        if twin:
+            yield "twin", twin, [entry.id for spec in specs for entry in (*spec.conditions, *spec.studies)]
 
     def _known(self, cell: dict[str, Any]) -> dict[str, Any]:
         """The columns that the matrix adds to a cell."""

@@ -45,6 +45,9 @@ class StudyArm(Entry):
     study: str
     arm: str
 
+    def __str__(self) -> str:
+        return f"{self.arm} (study {self.study})"
+
 
 class Row(Entry):
     """A row: exactly one of `condition`, `planned`, `external` says how it is obtained."""
@@ -128,7 +131,7 @@ def cells_of(paper: Paper) -> list[dict[str, Any]]:
 
     A cell has the keys of its row and columns, and
 
-    - `paper`, `table`, `caption`, and `at`, the keys of its row in the file;
+    - `paper`, `table`, `caption`, `twins` (query sets), and `at`, the keys of its row in the file;
     - `dataset` and `measure` as printed, `group`, the data set without its query, `query` or "";
     - `published`, `metric`, the measure for ir-measures, and `factor`, 100 for percentages;
     - `condition`, "" for times, which nothing is compared with, and `remark`, on this cell alone.
@@ -138,7 +141,8 @@ def cells_of(paper: Paper) -> list[dict[str, Any]]:
         for number, row in enumerate(table.rows):
             for columns, values in zip(table.columns, row.values, strict=True):
                 about = dict(row) | dict(columns) | {"paper": paper.number, "at": ("tables", at, "rows", number)}
-                about |= {"table": table.table, "caption": table.caption, "group": columns.dataset}
+                about |= {"table": table.table, "caption": table.caption, "twins": table.twins}
+                about["group"] = columns.dataset
                 about["condition"] = "" if columns.latency else row.condition
                 for (query, measure), value in zip(columns.heads(), values or (), strict=bool(values)):
                     if value is not None:

@@ -114,7 +114,8 @@ def _paper(matrix: Matrix, paper: Paper, cells: list[Cell]) -> dict[str, Any]:
             heads.setdefault(head, {})[column] = None
         about = {"id": f"{paper.number}-table-{slug(table.table)}", "name": mine[0]["where"], "of": table}
         about |= {"counts": count_states(_states(mine)), "rows": rows, "heads": heads}
-        tables.append(about | {"twins": twin_sets(matrix, paper, table)})
+        of_table = matrix.cells[(matrix.cells["paper"] == paper.number) & (matrix.cells["table"] == table.table)]
+        tables.append(about | {"twins": twin_sets(matrix, of_table)})
     return {
         "paper": paper,
         "cells": cells,

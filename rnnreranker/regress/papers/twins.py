@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.regress.papers.matrix import Matrix
-from rnnreranker.regress.papers.paper import Paper, StudyArm, Table
+from rnnreranker.regress.papers.paper import StudyArm
 
 if TYPE_CHECKING:
     import pandas
@@ -33,27 +33,28 @@ class TwinSet:
     agreements: dict[str, Agreement]
 
 
-def twin_sets(matrix: Matrix, paper: Paper, table: Table) -> list[TwinSet]:
-    """The twins of a table on every query set that has some."""
-    cells = matrix.cells
-    cells = cells[(cells["paper"] == paper.number) & (cells["table"] == table.table) & ~cells["latency"].astype(bool)]
+def twin_sets(matrix: Matrix, cells: pandas.DataFrame) -> list[TwinSet]:
+    """The twins of the cells of a table on every query set that has some."""
     with_twins = []
-    for name in table.twins:
+    for name in cells["twins"].iloc[0]:
         spec, query_set = matrix.sets[name]
         names: dict[str, str] = {}
+        agreements: dict[str, Agreement] = {}
         values: dict[str, dict[str, float]] = {}
-        for measure in cells["metric"].unique():
-            for row in table.rows if measure in spec.measures_of(query_set) else ():
-                if isinstance(row.twin, StudyArm):
-                    value, record = matrix.of_arm(spec.name, row.twin, measure)
-                    of = f"{row.twin.arm} (study {row.twin.study})"
+        by_measure: Any = cells[~cells["latency"].astype(bool)].groupby("metric", sort=False)
+        for measure, of_measure in by_measure:
+            if measure not in spec.measures_of(query_set):
+                continue
+            for row, twin in dict(zip(of_measure["row"], of_measure["twin"], strict=True)).items():
+                if isinstance(twin, StudyArm):
+                    value, record = matrix.of_arm(spec.name, twin, measure)
                 else:
-                    value, record = matrix.newest(name, row.twin, query_set.protocols[0], measure)
-                    of = row.twin
+                    value, record = matrix.newest(name, twin, query_set.protocols[0], measure)
                 if value is not None:
-                    values.setdefault(measure, {})[row.row] = value
-                    names[row.row] = f"{of} on {name}, {record.date[:10]}, commit {record.commit[:10]}"
-        agreements = {one: agreement(cells[cells["metric"] == one], mine) for one, mine in values.items()}
+                    values.setdefault(measure, {})[row] = value
+                    names[row] = f"{twin} on {name}, {record.date[:10]}, commit {record.commit[:10]}"
+            if measure in values:
+                agreements[measure] = agreement(of_measure, values[measure])
         if values:
             title = (query_set.title or spec.title).partition(":")[0]
             with_twins.append(TwinSet(name, spec.name, title, names, values, agreements))
