@@ -109,7 +109,7 @@ def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
         ),
         ([*index, *topics, "--from", "neighbours"], "method collective: not from neighbours"),
         ([*index, *topics, *method, "collective:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
-        ([*index, "--topics", str(tmp_path / "few.tsv")], "9 of the 10 queries to label are not in it"),
+        ([*index, "--topics", str(tmp_path / "few.tsv")], "9 of the 10 queries are not in it"),
     ):
         with pytest.raises(InputError, match=said):
             main([*words, *given])

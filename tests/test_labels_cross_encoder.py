@@ -80,5 +80,3 @@ def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> Non
     assert (untold.metadata.get("device"), told.metadata["device"]) == (None, "cpu")
     with pytest.raises(InputError, match="--device nowhere: no name of a device"):
         main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
-    with pytest.raises(InputError, match="--device says where a teacher such as cross-encoder computes, and queries"):
-        main([*flags(world, tmp_path / "none.parquet"), "--device", "cpu", "--method", "hard"])

@@ -76,13 +76,7 @@ def test_the_scores_of_labels_are_equation_5(made: Path, tmp_path: Path, capsys:
         assert one.docids[0] == QRELS[one.qid]
     # rain: (1/4 .510826) (2/6 .510826); sun: (1/4 .510826) (1/6 .510826); a: 0; three words
     assert labels["q1"].scores[0] == pytest.approx(math.tanh(0.510826**2 * (1 / 12 + 1 / 24) / 3), rel=1e-5)
-    apart = sum(
-        not {word for word in words(query, "en") if word != "the"} & set(words(text, "en"))
-        for query in TOPICS.values()
-        for text in DOCUMENTS.values()
-    )
-    assert f"{apart} of 20 pairs of query and candidate share no word: their score is 0" in said
-    assert "1 query without a word: the scores of all candidates are 0" in said
+    assert said.count("no word of it is known, so the scores of all candidates are 0") == 1
     about = labels.metadata
     assert about["params"] == {
         **{"products": "mean", "scale": 1.0},

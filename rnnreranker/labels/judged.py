@@ -27,16 +27,13 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -
         relevant: lowest positive grade, 1 or more; source: name of the judgements, for messages.
 
     Raises:
-        InputError: `relevant` below 1, or no judgement reaches it.
+        InputError: no judgement reaches it.
     """
-    if relevant < 1:
-        raise InputError(f"relevant={relevant}: expected a grade >= 1")
     chosen = qrels[qrels["relevance"] >= relevant]
     if not len(chosen):
-        highest = f"the highest is {qrels['relevance'].max()}" if len(qrels) else "there is none at all"
         raise InputError(
-            (f"{source}: " if source else "") + f"no judgement has a grade of {relevant} or more ({highest}); "
-            "there is nothing to make labels from"
+            f"{source or 'qrels'}: no judgement has a grade of {relevant} or more (the highest is "
+            f"{qrels['relevance'].max()}); there is nothing to make labels from"
         )
     positives: dict[str, list[tuple[str, int]]] = {}
     columns = (chosen[name].tolist() for name in ("query_id", "doc_id", "relevance"))
@@ -99,8 +96,8 @@ def contexts_of(
         )
     row_of = dict(zip(every, known.tolist(), strict=True))
     contexts, without = [], int((known < 0).sum())
-    for query, qid in enumerate(run.qids):
-        part = slice(run.offsets[query], run.offsets[query + 1])
+    for qid, first, last in zip(run.qids, run.offsets[:-1], run.offsets[1:], strict=True):
+        part = slice(first, last)
         docids, rows, scores = run.docids[run.rows[part]].tolist(), of_run[run.rows[part]], run.scores[part]
         pairs = [pair for pair in judged.get(qid, ()) if row_of[pair[0]] >= 0]
         rank_of = {docid: rank for rank, docid in enumerate(docids)} if pairs else {}
@@ -111,7 +108,7 @@ def contexts_of(
             of_context = np.concatenate([ranks, others])[:taken]
             lacking = of_context < 0  # positives that the run does not have
             values = np.append(scores, 0.0)[of_context]
-            values[lacking] = values[~lacking].min() if not lacking.all() else 0.0
+            values[lacking] = min(values[~lacking].tolist(), default=0.0)
             of_context[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
             of_positives = [row_of[docid] for docid, _ in visible]
             contexts.append(

@@ -159,10 +159,9 @@ def open_job(
         raise InputError(f"no query of the run has a positive ({names}); give the judgements of these queries")
     wanted = [qid for qid in run if qid in judged or qid in also]
     topics, given = {} if request.topics is None else topics_of(request.topics), dict[str, Any]()
-    read = needs & {"topics", "query tokens"} or ("query vectors" in needs and request.encoded_queries is None)
-    if read and request.topics is not None and (lost := [qid for qid in wanted if qid not in topics]):
+    if needs & {"topics", "query tokens"} and (lost := [qid for qid in wanted if qid not in topics]):
         raise InputError(
-            f"{request.shown('topics')}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
+            f"{request.shown('topics')}: {len(lost)} of the {len(wanted)} queries are not in it (first: "
             f"{', '.join(lost[:3])}); give the topics that the run was made from"
         )
     fields, index = asked_fields(request.documents, request.fields), None
@@ -224,7 +223,6 @@ def make_shards(
         return job.of(judged[shards[path] : shards[path] + shard_size]), chosen, path
 
     def make(paths: Sequence[Path]) -> int:
-        folder.mkdir(parents=True, exist_ok=True)
         missing = [path for path in paths if not path.is_file()]
         if missing:  # the first one compiles, and shows bad input before workers start
             make_shard(*part(missing[0]), jobs)
@@ -244,11 +242,7 @@ def make_shards(
     with alone(output, f"{output}: another process is making these labels; waiting for it") as waited:
         if waited and output.is_file() and described(output).get("input") == name:
             return described(output)  # the other has made the same
-        try:
-            make(list(shards))
-        finally:
-            if not any(path.is_file() for path in shards):  # nothing to go on from
-                shutil.rmtree(folder, ignore_errors=True)
+        make(list(shards))
         counts = [described(path) for path in shards]
         sums = {name: sum(one[name] for one in counts) for name in ("positives_without_vector", "queries")}
         if sums["queries"]:
@@ -265,6 +259,7 @@ def make_shards(
 def make_shard(job: Job, chosen: ChosenLabeler, path: Path, threads: int | None = 1) -> None:
     """Write the file of a shard; threads: of the method."""
     labels, without = job.labeler(chosen, threads).infer_from(job.run, job.judged)
+    path.parent.mkdir(parents=True, exist_ok=True)
     counts = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=counts).write(path)
 
@@ -274,20 +269,18 @@ def make_labels(
     qrels: Qrels,
     index: str | Path | IndexOnDisk | None = None,
     method: Form = "evidence",
-    *,
-    topics: str | Path | Mapping[str, str] | None = None,
     **others: Any,
 ) -> SoftLabels:
     """Soft labels of the candidates of a run, as `python -m rnnreranker.labels`.
 
     Args:
-        run, qrels, index, method, topics, others: as in `LabelsRequest`.
+        run, qrels, index, method, others: as in `LabelsRequest`.
 
     Raises:
         InputError: all faults of the request at once; a missing index, topics or run.
         UnavailableError, MissingDependencyError: a missing index, encoder or teacher.
     """
-    given = {"run": run, "qrels": qrels, "index": index, "method": method, "topics": topics, **others}
+    given = {"run": run, "qrels": qrels, "index": index, "method": method, **others}
     request = asked(LabelsRequest, given)
     check(request)
     with tempfile.TemporaryDirectory(prefix="rnnreranker-") as folder:

@@ -199,8 +199,6 @@ def mine_negatives(
     qrels: Qrels,
     index: str | Path | IndexOnDisk | None = None,
     filter: Form = "rnn",
-    *,
-    topics: str | Path | Mapping[str, str] | None = None,
     **others: Any,
 ) -> MinedNegatives:
     """Hard negatives of a run without likely positives, as `python -m rnnreranker.negatives`.
@@ -208,13 +206,13 @@ def mine_negatives(
     No negative has the qid as docid, nor, if texts are known, the text of a positive.
 
     Args:
-        run, qrels, index, filter, topics, others: as in `NegativesRequest`.
+        run, qrels, index, filter, others: as in `NegativesRequest`.
 
     Raises:
         InputError: all faults of the request at once; a missing index, topics or run.
         UnavailableError, MissingDependencyError: a missing index or encoder.
     """
-    given = {"run": run, "qrels": qrels, "index": index, "filter": filter, "topics": topics, **others}
+    given = {"run": run, "qrels": qrels, "index": index, "filter": filter, **others}
     request = asked(NegativesRequest, given)
     check(request)
     return mined_negatives(request)
@@ -278,17 +276,17 @@ def _without_texts_of_positives(
 ) -> list[Mined]:
     """What `mine` returns, without candidates that have the text of a positive, white space aside."""
     positives_of, texts = {pool.qid: pool.positives for pool in several}, dict[str, str]()
-    same: dict[str, set[str]] = {}
+    same: set[tuple[str, str]] = set()
     while True:
         mined = mine(several, threshold, mining, same)
         wanted = {docid for one in mined for docid in (*one.negatives, *positives_of[one.qid])} - texts.keys()
         read = _texts(wanted, job)
         texts |= {docid: " ".join(read.get(docid, "").split()) for docid in wanted}
-        before = sum(map(len, same.values()))
+        before = len(same)
         for one in mined:
             relevant = {texts[docid] for docid in positives_of[one.qid]} - {""}
-            same.setdefault(one.qid, set()).update(docid for docid in one.negatives if texts[docid] in relevant)
-        if sum(map(len, same.values())) == before:
+            same.update((one.qid, docid) for docid in one.negatives if texts[docid] in relevant)
+        if len(same) == before:
             return mined
 
 
@@ -372,19 +370,18 @@ def mine(
     several: Iterable[Pool],
     threshold: float,
     params: NegativeParams,
-    without: Mapping[str, Collection[str]] | None = None,
+    without: Collection[tuple[str, str]] = (),
 ) -> list[Mined]:
     """Up to `params.negatives` kept candidates of every positive, the first of the run or drawn.
 
     A draw depends on the seed, the query and the positive. Positives without a candidate are dropped; for
     "labeled-pair" negatives are kept beside each positive of a query, and every query remains.
 
-    without: query id → candidates to leave out.
+    without: (query id, docid) of candidates to leave out.
     """
     mined, together = [], params.form == "labeled-pair"
     for pool in several:
-        out = (without or {}).get(pool.qid, ())
-        rest = np.array([docid not in out for docid in pool.candidates], dtype=bool)
+        rest = np.array([(pool.qid, docid) not in without for docid in pool.candidates], dtype=bool)
         away = suspicion(pool, params.filter) > threshold
         rows = [(pool.positives, away.any(axis=0))] if together else zip(zip(pool.positives), away, strict=True)
         for positives, gone in rows:

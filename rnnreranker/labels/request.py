@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from rnnreranker.base import command
 from rnnreranker.base.arguments import argument, flag
 from rnnreranker.base.chosen_method import Form, naming
-from rnnreranker.base.device import EXACT, ComputesOnDevices
+from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import InputError, problems_of, refuse
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import fields_of, find, make_params, names, no_method
@@ -222,8 +222,6 @@ def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
     asked_fields(request.documents, request.fields)
     labeler, output = request.labeler, request.output
     texts = frozenset({"topics", "texts"} if request.listwise or request.audit else ())
-    placed = labeler.takes_device or labeler.needs & {"query vectors", "query tokens"}
-    elsewhere = request.device is not None or request.compute_dtype != EXACT
     refuse(
         *request.lacking(labeler.needs, argument("method", labeler.name)),
         *request.lacking(texts, f"{argument('listwise')} or {argument('audit')}"),
@@ -234,11 +232,6 @@ def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
         (
             output is not None and not str(output).endswith(".parquet"),
             f"{argument('output', output)}: expected a name that ends in .parquet ({argument('tsv')} writes text)",
-        ),
-        (
-            elsewhere and not placed,
-            f"{argument('device')} says where a teacher such as cross-encoder computes, and queries are encoded: not "
-            "with these labels",
         ),
         *((True, problem) for problem in problems_of(lambda: check_backend(request.backend, request.address))),
         *(

@@ -80,8 +80,13 @@ class VectorSimilarity(Similarity):
 
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
         given = {"probes": probes.tolist(), "lengths": self.lengths, "threads": self.threads}
-        similarities = jaccard_similarity(self.vectors, self.params, **given)[:, :, 1:]
-        return np.where(np.isfinite(similarities), similarities, np.float32(0.0))
+        return _finite(jaccard_similarity(self.vectors, self.params, **given))
+
+
+def _finite(similarities: np.ndarray) -> np.ndarray:
+    """(B, P, N), from (B, P, N + 1) with the query: 0 at padding."""
+    own = similarities[:, :, 1:]
+    return np.where(np.isfinite(own), own, np.float32(0.0))
 
 
 def _divisor(rows: np.ndarray, how: str) -> np.ndarray:
@@ -137,62 +142,57 @@ class GraphSimilarity(Similarity):
         """
         if self.params.scale == "none" and self.params.normalize:
             raise InputError(f"normalize={self.params.normalize}: a graph has no whole rows to divide; expected none")
-        edges, weights = np.asarray(self.graph.edges), np.asarray(self.graph.weights)
-        asked = np.broadcast_to(probes, (len(self.rows), len(probes)))
+        edges, weights, asked = self.graph.edges, self.graph.weights, np.tile(probes, (len(self.rows), 1))
         similarities = probe_similarities(edges, weights, self.rows, asked, self.lengths, self.threads)
         if self.params.scale == "minmax":
-            flat, counts = (
-                similarities.reshape(-1, similarities.shape[2]),
-                np.repeat(self.lengths, len(probes))[:, None],
-            )
-            mapped = np.where(np.arange(flat.shape[1]) < counts, mixture.unit(flat.astype(np.float64), counts), 0.0)
-            similarities = mapped.astype(np.float32).reshape(similarities.shape)
+            flat, counts = similarities.reshape(-1, similarities.shape[2]), np.repeat(self.lengths, len(probes))
+            similarities = _unit(flat, counts[:, None]).astype(np.float32).reshape(similarities.shape)
         if (of_query := probes == 0).any():
             similarities[:, of_query] = self._of_query()[:, None]
         return similarities
 
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
         """As `Similarity.jaccard`. InputError: invalid rows."""
-        if self.asked is None:
-            return self._alike(self.rows, probes, None)
-        order = np.argsort(self.asked.ranks, axis=1, kind="stable")
+        ranks = np.broadcast_to(np.arange(self.rows.shape[1]), self.rows.shape)
+        query, ranks = (None, ranks) if self.asked is None else (self.asked.products, self.asked.ranks)
+        order = np.argsort(ranks, axis=1, kind="stable")
         back = np.argsort(order, axis=1)
-        elements = np.where(probes > 0, back[:, probes - 1] + 1, 0)
-        products = self.asked.products
-        if products is not None:
-            products = np.take_along_axis(products, order, axis=1)
-        similarities = self._alike(np.take_along_axis(self.rows, order, axis=1), elements, products)
-        return np.take_along_axis(similarities, back[:, None], axis=2)
-
-    def _alike(self, rows: np.ndarray, probes: np.ndarray, query: np.ndarray | None) -> np.ndarray:
-        """(B, P, N) float32: J of `graph_jaccard` without the query's column, 0 at padding."""
-        edges, weights = np.asarray(self.graph.edges), np.asarray(self.graph.weights)
         similarities = graph_jaccard(
-            edges,
-            weights,
-            rows,
+            self.graph.edges,
+            self.graph.weights,
+            np.take_along_axis(self.rows, order, axis=1),
             self.params,
-            probes=probes,
-            query=query,
+            probes=np.where(probes > 0, back[:, probes - 1] + 1, 0),
+            query=None if query is None else np.take_along_axis(query, order, axis=1),
             lengths=self.lengths,
             threads=self.threads,
-        )[:, :, 1:]
-        return np.where(np.isfinite(similarities), similarities, np.float32(0.0))
+        )
+        return np.take_along_axis(_finite(similarities), back[:, None], axis=2)
 
     def _of_query(self) -> np.ndarray:
         """(B, N) float64: s(q, c), 0 at padding."""
         assert self.asked is not None
-        counts = self.lengths[:, None]
-        real = np.arange(self.rows.shape[1]) < counts
-        if (products := self.asked.products) is not None:
-            similarities = mixture.unit(products, counts) if self.params.scale == "minmax" else products
-            return np.where(real, similarities, 0.0)
+        counts, products, scores = self.lengths[:, None], self.asked.products, self.asked.scores
+        if products is not None:
+            minmax = self.params.scale == "minmax"
+            return _unit(products, counts) if minmax else np.where(_real(products, counts), products, 0.0)
         if self.params.scale == "none":
             raise InputError(
                 "scale=none: inner products of query and candidates are not known; expected minmax, or queries that "
                 "are encoded or the run's scores"
             )
         order = np.argsort(self.asked.ranks, axis=1, kind="stable")
-        scores = np.take_along_axis(self.asked.scores, order, axis=1)
+        scores = np.take_along_axis(scores, order, axis=1)
         known = mixture.known(None, scores, None, counts, RnnParams().without_query())
-        return np.where(real, np.take_along_axis(known, np.argsort(order, axis=1), axis=1), 0.0)
+        known = np.take_along_axis(known, np.argsort(order, axis=1), axis=1)
+        return np.where(_real(known, counts), known, 0.0)
+
+
+def _real(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(B, N) bool: the first values of each row; counts: (B, 1)."""
+    return np.arange(values.shape[1]) < counts
+
+
+def _unit(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(B, N) float64: min-max over the first values of each row, 0 at padding; counts: (B, 1)."""
+    return np.where(_real(values, counts), mixture.unit(values.astype(np.float64), counts), 0.0)

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.given import instance_of, numbers_of
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.similarity import VectorSimilarity
-from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn import RnnParams, checks
 
 
 def smooth_labels(
@@ -42,19 +42,15 @@ def smooth_labels(
     >>> smooth_labels(query, near_and_far, [0], RnnParams(k=1), LabelParams(n_max=2)).argsort().tolist()
     [2, 1, 0]
     """
-    query, candidates = np.asarray(query), np.asarray(candidates)
-    numbers = query.dtype.kind in "fiu" and candidates.dtype.kind in "fiu"
-    if not numbers or query.ndim != 1 or candidates.ndim != 2 or candidates.shape[1:] != query.shape:
+    query, candidates = checks.vectors(query, "query", "(d)"), checks.vectors(candidates, "candidates", "(N, d)")
+    chosen = checks.integers(positives, "positives")
+    weights, count = np.ones(chosen.shape), len(candidates)
+    if candidates.shape[1:] != query.shape:
+        raise InputError(f"query is {brief(query)} and candidates {brief(candidates)}: expected the same dimension")
+    once = chosen.ndim == 1 and len(np.unique(chosen)) == chosen.size > 0
+    if not once or chosen.min() < 0 or chosen.max() >= count:
         raise InputError(
-            f"query is {brief(query)} and candidates {brief(candidates)}: expected real numbers of shapes (d,) and "
-            "(N, d), one query"
-        )
-    chosen = np.asarray(positives)
-    weights = np.ones(chosen.shape)
-    rows = chosen.ndim == 1 and chosen.size and chosen.dtype.kind in "iu" and len(np.unique(chosen)) == len(chosen)
-    if not rows or chosen.min() < 0 or chosen.max() >= len(candidates):
-        raise InputError(
-            f"positives={brief(positives)}: expected row numbers of candidates, each once: 0 to {len(candidates) - 1}"
+            f"positives={brief(positives)}: expected row numbers of candidates, each once: 0 to {count - 1}"
         )
     if grades is not None and not ((weights := numbers_of(grades, "grades", chosen.shape)) > 0).all():
         raise InputError(f"grades={brief(grades)}: expected numbers above 0")

@@ -63,6 +63,7 @@ class Labeler(ABC):
     Params: ClassVar[type[settings.Params]] = settings.Params
     Beside: ClassVar[type[LabelParams]] = LabelParams  # settings that its written form takes too
     compares: ClassVar[bool] = False  # whether it has similarities, so that its mass may be chosen
+    of_documents: ClassVar[bool] = False  # whether it compares documents alone, which a graph has, too
     whole: ClassVar[bool] = False  # whether all positives of a query take part, also where the context is smaller
 
     def __init__(
@@ -78,12 +79,12 @@ class Labeler(ABC):
     ) -> None:
         if params is not None and not isinstance(params, self.Params):
             raise InputError(f"method {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
-        self.params = params if params is not None else defaults_of(type(self))
+        self.params = defaults_of(type(self)) if params is None else params
         self.reads = self.needs_from(source, self.params)
         if lost := sorted(need for need in self.reads if not inputs.has(need)):
             raise InputError(f"method {self.name}: needs {' and '.join(lost)}, which were not given")
         self.inputs = inputs
-        self.label_params = label_params if label_params is not None else LabelParams()
+        self.label_params = label_params or LabelParams()
         self.relevant, self.threads, self.devices, self.source = relevant, threads, devices, source
         mass = self.label_params.mass
         if mass not in (None, "own") and not self.compares:
@@ -96,11 +97,13 @@ class Labeler(ABC):
         """Needed inputs with these parameters and a source. InputError: unknown or unsuitable source."""
         if source not in get_args(Source):
             raise InputError(f"from {source}: {nearest(str(source), get_args(Source))}")
-        if source == "neighbours":
+        if source == "vectors":
+            return cls.needs
+        if not cls.of_documents:
             raise InputError(
                 f"method {cls.name}: not from neighbours, which are for those that compare documents alone"
             )
-        return cls.needs
+        return frozenset({"neighbours"})
 
     @abstractmethod
     def labelled(self, contexts: Sequence[JudgedContext]) -> Iterator[tuple[int, Pair]]:
@@ -173,24 +176,14 @@ class ContextLabeler(Labeler):
 
 
 class VectorLabeler(Labeler):
-    """A labeler of similarities to positives, in batches; from a graph it reads neither vectors nor queries.
-
-    of_documents: whether it never compares the query itself.
-    """
+    """A labeler of similarities to positives, in batches; from a graph it reads neither vectors nor queries."""
 
     needs = frozenset({"vectors", "query vectors"})
     Params = RnnParams
     defaults: ClassVar[RnnParams] = RnnParams.preset("vectors")
     without: ClassVar[frozenset[str]] = OF_THE_MIXTURE
-    compares = True
-    of_documents: ClassVar[bool] = True
+    compares = of_documents = True
     params: RnnParams
-
-    @classmethod
-    def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
-        if source == "neighbours" and cls.of_documents:
-            return frozenset({"neighbours"})
-        return super().needs_from(source, params)
 
     @property
     def takes_mass(self) -> bool:

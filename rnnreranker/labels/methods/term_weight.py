@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from rnnreranker.base.command import counted
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import context_setting, setting
 from rnnreranker.labels.methods.base import ContextLabeler, Source
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rnnreranker.encode.words.scorer import TermScorer
-    from rnnreranker.labels.judged import Judged, JudgedContext
-    from rnnreranker.runs import Run
+    from rnnreranker.labels.judged import JudgedContext
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class TermWeightParams(SharedWords):
 class TermWeightLabeler(ContextLabeler):
     """The label distribution of paper 004, eq. 5: tanh of the products of weights over the words in common.
 
-    Targets are made as those of evidence. Pairs without a common word have 0; a remark counts them.
+    Targets are made as those of evidence. Pairs without a common word have 0; a warning names queries without words.
     """
 
     name = "term-weight"
@@ -63,18 +62,6 @@ class TermWeightLabeler(ContextLabeler):
         metadata = super().describe()
         return metadata if self._scorer is None else metadata | {"scorer": self._scorer.digest}
 
-    def check(self, run: Run, judged: Judged) -> None:
-        """Reset the counts of the remark."""
-        self._pairs = self._apart = self._wordless = 0
-
-    def remark(self) -> str:
-        apart = (
-            f"{self._apart} of {counted(self._pairs, 'pair')} of query and candidate share no word: their score is 0"
-        )
-        wordless = counted(self._wordless, "query", "queries") + " without a word: the scores of all candidates are 0"
-        said = {apart: self._apart, wordless: self._wordless}
-        return "; ".join(text for text, count in said.items() if count)
-
     def scores(self, one: JudgedContext) -> np.ndarray:
         text = self.inputs.topics[one.qid]
         if self._scorer is None:
@@ -87,10 +74,9 @@ class TermWeightLabeler(ContextLabeler):
                     f"query {one.qid}: no text of {lost[0]}; give the documents that the run was made from"
                 )
             query, *documents = self._scorer.weights([text, *(texts[docid] for docid in one.docids[: one.size])])
-        scores, apart = distributions(query, documents, self.params)
-        self._pairs, self._apart = self._pairs + one.size, self._apart + apart
-        self._wordless += not query
-        return scores
+        if not query:
+            notice(f"query {one.qid}: no word of it is known, so the scores of all candidates are 0")
+        return distributions(query, documents, self.params)[0]
 
     @cached_property
     def _weights(self) -> CollectionWeights:
