@@ -18,7 +18,7 @@ from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main as labels
-from rnnreranker.labels.methods import term_weight
+from rnnreranker.labels.methods import teacher
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.models import TermScorerParams
@@ -153,23 +153,23 @@ def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))
     how = ["--method", f"term-weight:weights=scorer,scorer={made / 'scorer'}"]
-    term_weight._loaded.cache_clear()
+    teacher._loaded.cache_clear()
     assert labelled(made, tmp_path / "plain.parquet", *how) == 0
     shutil.rmtree(tmp_path / "home")
     monkeypatch.setattr(TermScorer, "words", counted)
-    term_weight._loaded.cache_clear()
+    teacher._loaded.cache_clear()
     with pytest.raises(KeyboardInterrupt):
         labelled(made, tmp_path / "killed.parquet", *how)
-    term_weight._loaded.cache_clear()
+    teacher._loaded.cache_clear()
     assert labelled(made, tmp_path / "killed.parquet", *how) == 0
     assert len(read) == len(set(read)) > 40  # no text twice
     files = sorted((tmp_path / "home").rglob("words/*/*/*.npz"))
     assert len(files) == len(read) - 1
     files[3].write_bytes(files[3].read_bytes()[:-40])
-    term_weight._loaded.cache_clear()
+    teacher._loaded.cache_clear()
     assert labelled(made, tmp_path / "damaged.parquet", *how) == 0
     assert len(read) == len(files) + 2
-    term_weight._loaded.cache_clear()
+    teacher._loaded.cache_clear()
     monkeypatch.delattr(TermScorer, "loaded")
     assert labelled(made, tmp_path / "again.parquet", *how) == 0
     whole = (tmp_path / "plain.parquet").read_bytes()

@@ -6,7 +6,6 @@ It maximises the likelihood of positives hidden in turn, or minimises the loss o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -164,7 +163,7 @@ class Listwise:
         return -(self.hard * self.logs(scores)).sum(axis=1)
 
 
-def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
+def held_out_losses(queries: Listwise, folds: np.ndarray) -> np.ndarray:
     """(S, C) float64: cross-entropy of hard targets, by maps fitted without the query's fold, with each share's best
     penalty; the search stops at the first penalty that is worse.
 
@@ -173,7 +172,7 @@ def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float
     with one_blas_thread():
         scale, rows = _scale(queries), []
         splits = [(folds == fold, queries.of(folds != fold), queries.of(folds == fold)) for fold in np.unique(folds)]
-        for share in shares:
+        for share in SHARES:
             maps = [np.zeros(queries.queries.shape[1] ** 2) for _ in splits]
             best = np.full(len(folds), np.inf)
             for penalty in PENALTIES:
@@ -188,14 +187,14 @@ def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float
         return np.stack(rows)
 
 
-def best_share(losses: np.ndarray, shares: Sequence[float] = SHARES) -> float:
+def best_share(losses: np.ndarray) -> float:
     """The share with the highest one-sided 95% bound of its gain over the first, 0; 0 if no bound is positive.
 
     losses: (S, C), of each share and query.
     """
     gains = losses[0] - losses
     errors = gains.std(axis=1) / np.sqrt(max(gains.shape[1], 1))
-    return shares[int(np.argmax(gains.mean(axis=1) - SURE * errors))]
+    return SHARES[int(np.argmax(gains.mean(axis=1) - SURE * errors))]
 
 
 def fitted(queries: Listwise, wanted: np.ndarray, start: np.ndarray, penalty: float, scale: float) -> np.ndarray:

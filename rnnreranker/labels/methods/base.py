@@ -62,7 +62,6 @@ class Labeler(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
     Beside: ClassVar[type[LabelParams]] = LabelParams  # settings that its written form takes too
-    compares: ClassVar[bool] = False  # whether it has similarities, so that its mass may be chosen
     of_documents: ClassVar[bool] = False  # whether it compares documents alone, which a graph has, too
     whole: ClassVar[bool] = False  # whether all positives of a query take part, also where the context is smaller
 
@@ -87,7 +86,7 @@ class Labeler(ABC):
         self.label_params = label_params or LabelParams()
         self.relevant, self.threads, self.devices, self.source = relevant, threads, devices, source
         mass = self.label_params.mass
-        if mass not in (None, "own") and not self.compares:
+        if mass not in (None, "own") and not isinstance(self, VectorLabeler):
             raise InputError(f"mass={mass}: takes rNN similarities, which the method {self.name} has not; expected own")
         if unknown := unlearnt(self.label_params):
             raise InputError(f"mass={mass}: {' and '.join(unknown)} not known; give it, or learn it from judgements")
@@ -182,7 +181,7 @@ class VectorLabeler(Labeler):
     Params = RnnParams
     defaults: ClassVar[RnnParams] = RnnParams.preset("vectors")
     without: ClassVar[frozenset[str]] = OF_THE_MIXTURE
-    compares = of_documents = True
+    of_documents = True
     params: RnnParams
 
     @property
