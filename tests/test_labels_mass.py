@@ -196,3 +196,9 @@ def test_what_cannot_be_learnt_is_said(made: Collection) -> None:
     hard: Labeler = make_labeler("hard", Inputs())
     with pytest.raises(InputError, match="mass=share: takes rNN similarities, which the method hard has not"):
         learn_mass(hard, "share", made.run, near)
+
+
+def test_validation_queries_without_a_vector_do_not_count(made: Collection) -> None:
+    some = {qid: found[:1] for qid, found in list(made.topics.items())[:12]}
+    learnt = [learn_mass(made.labeler(), "share", made.run, judged(some | more)) for more in ({}, {"q20": ["nowhere"]})]
+    assert learnt[0][1]["losses"] == learnt[1][1]["losses"]

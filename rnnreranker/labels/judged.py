@@ -87,8 +87,8 @@ def contexts_of(
         InputError: a candidate of the run has no vector.
     """
     every = [docid for qid in run for docid, _ in judged.get(qid, ())]
-    of_run = np.zeros(len(run.docids), np.int64) if vectors is None else vectors.rows(run.docids.tolist())
-    known = np.zeros(len(every), np.int64) if vectors is None else vectors.rows(every)
+    lists = run.docids.tolist(), every
+    of_run, known = (np.zeros(len(one), np.int64) if vectors is None else vectors.rows(one) for one in lists)
     if len(lost := run.docids[of_run < 0]):
         raise InputError(
             f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: "

@@ -16,7 +16,7 @@ import numpy as np
 from rnnreranker._version import __version__
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.command import cores, counted, progress, say
+from rnnreranker.base.command import cores, progress, say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.files import file_digest, fingerprint
@@ -339,8 +339,6 @@ def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
         return run, None
     row_of = {qid: len(run) + number for number, qid in enumerate(pairs.qids)}
     chosen = [row_of.get(qid, number) for number, qid in enumerate(run.qids)]
-    taken = sum(number >= len(run) for number in chosen)
-    say(f"{request.pairs}: candidates of {taken} of {counted(len(run), 'query', 'queries')}")
     codes, docids = pandas.factorize(np.concatenate([run.docids, pairs.docids]))
     rows = np.concatenate([codes[run.rows], codes[len(run.docids) + pairs.rows]]).astype(np.int32)
     offsets = np.append(run.offsets, len(run.rows) + pairs.offsets[1:])

@@ -163,12 +163,11 @@ class Listwise:
         return -(self.hard * self.logs(scores)).sum(axis=1)
 
 
-def held_out_losses(queries: Listwise, folds: np.ndarray) -> np.ndarray:
+def held_out_losses(queries: Listwise) -> np.ndarray:
     """(S, C) float64: cross-entropy of hard targets, by maps fitted without the query's fold, with each share's best
     penalty; the search stops at the first penalty that is worse.
-
-    folds: (C,) from 0.
     """
+    folds = np.arange(len(queries.queries)) % FOLDS
     with one_blas_thread():
         scale, rows = _scale(queries), []
         splits = [(folds == fold, queries.of(folds != fold), queries.of(folds == fold)) for fold in np.unique(folds)]
@@ -267,7 +266,7 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> tup
         if mass == "confident" and threshold is None:
             share = threshold = 0.0
     elif labeler.inputs.has("vectors") and labeler.inputs.has("query vectors"):
-        values = held_out_losses(listwise(labeler, run, chosen), np.arange(len(qids)) % FOLDS)
+        values = held_out_losses(listwise(labeler, run, chosen))
         share, means = best_share(values), values.mean(axis=1).tolist()
         about |= {"by": "loss", "losses": {f"{one:g}": round(mean, 6) for one, mean in zip(SHARES, means, strict=True)}}
     else:
