@@ -45,9 +45,10 @@ def write_pictures(figures: Figures, docs: Path, shown: Collection[str]) -> list
         table = stage_table(figures, name)
         if set(layout.shown) <= set(MARKS) and table.with_methods(layout.shown):
             (docs / "first-stages").mkdir(exist_ok=True)
-            if name == PUBLIC and not table.complete:
+            larger = stage_table(figures, "mpnet")
+            if name == PUBLIC and not (table.complete and larger.complete):
                 continue
-            drawn = before_and_after(table) if name == PUBLIC else _forest(table)
+            drawn = before_and_after({"MiniLM": table, "mpnet": larger}) if name == PUBLIC else _forest(table)
             written.append(save_figure(drawn, docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
     return written
 
