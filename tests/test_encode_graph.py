@@ -181,6 +181,18 @@ def test_an_encoder_that_has_changed_since_is_refused(index: Path, tiny: Path, h
         encoder_of(index)
 
 
+def test_queries_are_kept_where_an_index_has_no_graph_on_this_machine(
+    index: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(home / "graphs")
+    found = index_encoder(index, describe(index)["parts"]["dense"])
+    assert found is not None
+    assert found.graph is None
+    first = found.queries(TEXTS, 1)
+    monkeypatch.delattr(Encoder, "encode")
+    np.testing.assert_array_equal(found.queries(TEXTS, 2), first)
+
+
 def test_an_index_says_how_near_bfloat16_comes(tiny: Path, tmp_path: Path) -> None:
     half = Encoder.load(str(tiny), pooling="mean", dtype="bfloat16")
     write_index([Document("d1", "w1 w2")], tmp_path / "half", [DensePart(half)])

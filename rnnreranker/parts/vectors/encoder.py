@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,11 @@ class IndexEncoder:
 
     def queries(self, texts: list[str], threads: int | None, devices: Devices | None = None) -> np.ndarray:
         """(n, d) float32: the vectors of n queries, cached; errors as `open`."""
-        if devices is not None or self.graph is None:
-            return self.open(devices).encode(texts, threads=threads)
+        if devices is None and not self.said.get("graph"):  # torch computes, even where a graph is kept by now
+            return self.open().encode(texts, threads=threads)
         name, settings = self.said["name"], self.said["settings"]
-        kept = kept_queries(Encoder, name, settings, texts, threads, graph=self.graph, load=self.open)
+        graph, load = (None if devices else self.graph), partial(self.open, devices)
+        kept = kept_queries(Encoder, name, settings, texts, threads, devices, graph=graph, load=load)
         return kept["vectors"]
 
     def open(self, devices: Devices | None = None) -> Encoder:
