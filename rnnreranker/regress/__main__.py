@@ -102,7 +102,7 @@ def _check(args: RegressRequest, folder: Path) -> bool:
             named and len(named) < len(args.names) and not args.runs,
             f"{', '.join(named)} with specs: papers are printed, specs are run; name one kind at a time",
         ),
-        (args.table and not named, f"--table {args.table}: is of a paper; name one, as {papers[:1] or 'paper-000'}"),
+        (args.table and not named, f"--table {args.table}: is of a paper; name one, as paper-000"),
         (args.only and len(args.names) > 1, f"--only with {len(args.names)} names: name the one spec that has it"),
         (
             not (args.names or args.runs or args.matrix or args.docs),

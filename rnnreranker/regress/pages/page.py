@@ -9,7 +9,6 @@ from rnnreranker.base.pages import render
 from rnnreranker.base.record import Record
 from rnnreranker.base.tables import interval
 from rnnreranker.regress.plans.plan import make_plan
-from rnnreranker.regress.specs.entries import Model
 from rnnreranker.regress.specs.methods import UNITS, models_in, needs_of, needs_text, use_with_folders
 from rnnreranker.regress.specs.spec import Spec, planned
 
@@ -45,7 +44,7 @@ def spec_page(
         "regress.pages",
         "spec.md.j2",
         spec=spec,
-        models=[(model, _model(model)) for model in spec.models],
+        functions={one.__name__: one for one in (models_in, use_with_folders, needs_of, needs_text, interval)},
         needs=[*filter(None, [numbers, *texts])],
         counts=counts,
         printed=sorted(printed, key=lambda cell: (sets.index(cell["query_set"]), order.index(cell["condition"]))),
@@ -55,20 +54,7 @@ def spec_page(
         titles={name: entry.title for entry in spec.conditions for name in entry.run_names if not entry.contexts},
         plan=shown,
         short_plan=SHORT_PLAN,
-        interval=interval,
     )
-
-
-def _model(model: Model) -> str:
-    """What a model is trained from and on, and what that needs."""
-    begun = next(iter(models_in(model.start)), model.start)
-    how = f"{use_with_folders(model.train)}{f' from `{begun}`' if begun else ''}"
-    fields = f" ({', '.join(model.text)})" if model.text else ""
-    learns = f"on the texts of `{model.documents or model.index}`{fields}"
-    if made := model.labels or model.negatives:
-        learns = f"on `{model.topics}`, {'labels' if model.labels else 'negatives'} {made.name}"
-        learns += f" of `{model.first.name}` in `{model.candidates or model.index}`"
-    return "; ".join(filter(None, [how, learns, needs_text(needs_of([*model.step_needs.values(), model.needs]))]))
 
 
 def _table(spec: Spec, query_set: Any, protocol: str, mine: Sequence[Record]) -> dict[str, Any]:
