@@ -13,7 +13,7 @@ import pytest
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import Params, hints_of, in_order, is_file_name, sections_of, setting
+from rnnreranker.base.settings import Params, hints_of, is_file_name, sections_of, setting
 
 
 @dataclass(frozen=True)
@@ -103,22 +103,20 @@ def test_a_training_takes_two_of_the_poolings() -> None:
 
 
 def test_settings_that_a_subclass_adds_and_changes() -> None:
-    """A plain value is another default, with the limits as they were; `before` says where a new setting is listed."""
+    """A plain value is another default, with the limits as they were."""
 
-    @in_order
     @dataclass(frozen=True)
     class Glider(Wing):
         rate: float | None = 2.0
-        first: int = setting(1, "of them", before="share")
+        first: int = setting(1, "of them")
         second: int = setting(2, "of them")
-        last: int = setting(9, "of all", before="normalize")
+        last: int = setting(9, "of all")
 
-    @in_order
     @dataclass(frozen=True)
     class Kite(Glider):
         string: int = setting(5, "metres")
 
-    listed = ["span", "first", "second", "share", "rate", "kind", "folded", "last", "normalize"]
+    listed = [*hints_of(Wing), "first", "second", "last"]
     assert list(Glider().to_dict()) == list(hints_of(Glider)) == listed
     assert list(Kite().to_dict()) == [*listed, "string"]
     assert (Wing().rate, Glider().rate, Kite(rate=3.0).rate) == (None, 2.0, 3.0)

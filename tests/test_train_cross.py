@@ -80,7 +80,7 @@ def test_queries_without_enough_negatives_are_left_out(caplog: pytest.LogCapture
     pools = [pool("a", 1, 3), pool("b", 1, 2)]
     with caplog.at_level(logging.INFO, logger="rnnreranker"):
         assert [one.qid for one in enough(pools, 4, 100)] == ["a"]
-    assert "1 positive or query with less than 3 negatives left out" in caplog.text
+    assert "1 positive or query without 3 negatives for a group of 4 left out" in caplog.text
     with pytest.raises(InputError, match="no query has 4 negatives for a group of 5: the most that one has is 3"):
         enough(pools, 5, 100)
 

@@ -56,7 +56,7 @@ def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source:
     model, tokens, _ = start_encoder(Start(str(tiny), "mean"), DIMENSION, PARAMS)
     samples, _ = read_samples(labels, source, PARAMS.candidates)
     collator = Collator(samples, topics, tokens)
-    dynamic = DynamicContext(labels, source, collator, PARAMS.candidates, 4)
+    dynamic = DynamicContext(labels, source, collator, replace(PARAMS, refresh_every=4))
     batch = collator.batch([3, 0])
     model.train()
     for step in (0, 1, 2, 3):

@@ -75,16 +75,16 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
     assert one == same != other
     with torch.no_grad():
         assert learner.validation() == learner.validation()
-    tokens, targets = learner._masked(batch["tokens"], np.random.default_rng(5))
+    tokens, targets = learner._masked(batch["input_ids"], np.random.default_rng(5))
     guessed = targets != -100
-    assert (targets[guessed] == batch["tokens"][guessed]).all()
-    assert (tokens[~guessed] == batch["tokens"][~guessed]).all()
-    assert not guessed[batch["attention"] == 0].any()
-    assert 0.3 < guessed.sum() / (batch["attention"].sum() - 40) < 0.7
+    assert (targets[guessed] == batch["input_ids"][guessed]).all()
+    assert (tokens[~guessed] == batch["input_ids"][~guessed]).all()
+    assert not guessed[batch["attention_mask"] == 0].any()
+    assert 0.3 < guessed.sum() / (batch["attention_mask"].sum() - 40) < 0.7
     with torch.no_grad():
-        logits = learner.model(input_ids=tokens, attention_mask=batch["attention"]).logits
+        logits = learner.model(input_ids=tokens, attention_mask=batch["attention_mask"]).logits
     by_hand = -logits.log_softmax(dim=2)[guessed].gather(1, targets[guessed][:, None]).mean()
-    drawn = learner._masked(batch["tokens"], np.random.default_rng(3))[1]
+    drawn = learner._masked(batch["input_ids"], np.random.default_rng(3))[1]
     assert not torch.equal(drawn, targets)
     assert 0 < by_hand < 10
 
@@ -107,7 +107,7 @@ def test_from_a_model_and_from_an_index(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--topics", "x"], "--topics: not for --model masked"),
+        (["--topics", "x"], "--topics: is for --model"),
         (
             ["--model", f"{SMALL},validation_share=1"],
             "40 queries or texts cannot be split into",

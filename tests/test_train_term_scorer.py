@@ -97,11 +97,11 @@ def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
     learner = TermLearner(Start(str(made / "encoder")), TermScorerParams(), inputs, "cpu")
     learner.model.eval()
     total, count = 0.0, 0
-    for example in learner.training:
-        tokens = torch.tensor([example.pieces.tokens])
+    for pieces, own in learner.training:
+        tokens = torch.tensor([pieces.tokens])
         with torch.no_grad():
             found = learner.model(tokens, torch.ones_like(tokens), torch.zeros_like(tokens))[0].tolist()
-        for token, weight in example.targets.items():
+        for token, weight in own.items():
             total, count = total + (weight - found[token]) ** 2, count + 1
     assert count == 4
     loss = learner.loss(learner.batch(learner.training), np.random.default_rng(0), 0)
@@ -180,7 +180,7 @@ def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pyt
     ("more", "said"),
     [
         (["--loss", "kl"], "--model term-scorer: no setting loss, "),
-        (["--validation-qrels", "x"], "--validation-qrels: not for --model term-scorer"),
+        (["--validation-qrels", "x"], "--validation-qrels: is for --model"),
         (["--negatives", "x"], "--negatives: is for --model"),
         (
             ["--model", "term-scorer:validation_share=0"],
@@ -234,5 +234,5 @@ def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> No
     assert found[0].item() == pytest.approx(found[1].item(), rel=1e-6)
     found[1].backward()
     tags = learner.model.tags.weight.grad.abs().sum(dim=1)
-    assert learner.training[0].pieces.tags == [4, 0, 0, 4]  # both begin words of two characters
+    assert learner.training[0][0].tags == [4, 0, 0, 4]  # both begin words of two characters
     assert (tags > 0).tolist() == [True, False, False, False, False]

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError, brief, nearest
@@ -28,7 +28,6 @@ def setting(
     one_of: Callable[[], list[str]] = list,
     tunable: bool = True,
     flag: str = "",
-    before: str = "",
     metavar: str = "",
     method: str = "",
     many: bool = False,
@@ -42,14 +41,13 @@ def setting(
         one_of: returns the words that a text may be.
         tunable: whether a search over parameters may vary it.
         flag: its name on the command line, if it differs.
-        before: the inherited setting that it is listed before, see `in_order`.
         metavar: the value in the help; "" = the flag's name, N for an integer.
         method: a kind of method, whose names begin the help text.
         many: whether the flag may be repeated.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
     metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag}
-    metadata |= {"before": before, "metavar": metavar, "method": method, "many": many}
+    metadata |= {"metavar": metavar, "method": method, "many": many}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -295,23 +293,6 @@ def words(values: Mapping[str, Any]) -> list[str]:
         else:
             flags += [flag(name), "none" if value is None else str(value)]
     return flags
-
-
-K = TypeVar("K", bound=type[Params])
-
-
-def in_order(kind: K) -> K:
-    """A dataclass whose own fields follow the inherited ones, or precede the one that `before` names."""
-    fields: dict[str, dataclasses.Field[Any]] = kind.__dataclass_fields__
-    names = [field.name for field in dataclasses.fields(kind.__base__)]  # type: ignore[arg-type]
-    position = len(names)
-    for field in [field for field in dataclasses.fields(kind) if field.name not in names]:
-        before = field.metadata.get("before")
-        position = names.index(before) if before else position
-        names.insert(position, field.name)
-        position += 1
-    kind.__dataclass_fields__ = {name: fields[name] for name in dict.fromkeys([*names, *fields])}
-    return kind
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")

@@ -52,15 +52,14 @@ LEAST = 1e-8  # a plateau makes no smaller cut, as in torch
 
 def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
     """RAdam over the trained parameters; biases and norms do not decay, and a scorer has its own learning rate."""
-    parts: list[tuple[torch.nn.Module, float]] = [(model, params.learning_rate)]
+    parts: list[Any] = [(model, params.learning_rate)]
     if isinstance(model, CandidateScorer):
         parts = [(model.encoder, params.learning_rate), (model.scorer, model.params.learning_rate)]
-    groups = []
-    for part, rate in parts:
-        trained = [parameter for parameter in part.parameters() if parameter.requires_grad]
-        for wide, decay in ((True, params.weight_decay), (False, 0.0)):
-            own = [parameter for parameter in trained if (parameter.dim() > 1) == wide]
-            groups.append({"params": own, "weight_decay": decay, "lr": rate})
+    groups = [
+        {"params": [one for one in part.parameters() if one.requires_grad and (one.dim() > 1) == bool(decay)],
+         "weight_decay": decay * params.weight_decay, "lr": rate}
+        for part, rate in parts for decay in (1, 0)
+    ]  # fmt: skip
     return torch.optim.RAdam(groups, lr=params.learning_rate, eps=params.epsilon, decoupled_weight_decay=True)
 
 
@@ -137,7 +136,7 @@ class CoderLearner(Learner):
         self._samples, self._checked = (Collator(own, topics, self._tokens) for own in (samples, checked))
         self.training, self.ranking = range(len(samples)), params.ranking
         if params.refresh_every:
-            self.kept = DynamicContext(labels, source, self._samples, params.candidates, params.refresh_every)
+            self.kept = DynamicContext(labels, source, self._samples, params)
         self._neutral = torch.ones(len(source.docids) if neutrality else 0)
         if neutrality:
             known = np.asarray(source.rows(list(neutrality)))
@@ -224,19 +223,16 @@ class DynamicContext:
         labels: the first labels; their positives are the judgements.
         source: of the documents.
         collator: of the training queries.
-        candidates: most per query, or the longest list of the labels if that is shorter.
-        every: steps between refreshes, 1 or more.
+        params: `candidates`, or the longest list of the labels if that is shorter, and `refresh_every`, 1 or more.
 
     Raises:
         InputError: the labels do not say how they were made.
     """
 
-    def __init__(
-        self, labels: SoftLabels, source: VectorSource, collator: Collator, candidates: int, every: int
-    ) -> None:
+    def __init__(self, labels: SoftLabels, source: VectorSource, collator: Collator, params: TrainParams) -> None:
         self._labels, self._source, self._collator = labels, source, collator
-        self._candidates, self._every = candidates, every
-        self._hits = min(candidates, int(np.diff(labels.offsets).max()), len(source.docids))
+        self._candidates, self._every = params.candidates, params.refresh_every
+        self._hits = min(params.candidates, int(np.diff(labels.offsets).max()), len(source.docids))
         self._judged = {sample.qid: judged_of(labels, sample.qid) for sample in collator.samples}
         self._done = 0  # the last step before which samples were made again
         self._labeler(QueryVectors((), np.empty((0, source.dimension), dtype=np.float32)))

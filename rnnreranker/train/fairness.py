@@ -12,7 +12,7 @@ import numpy as np
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import read_lines
-from rnnreranker.runs.columns import check_id, shown_word
+from rnnreranker.runs.columns import check_id
 from rnnreranker.train.losses import divergence, log_shares
 
 if TYPE_CHECKING:
@@ -73,15 +73,12 @@ def ranking_fairness(
     Raises:
         InputError: no query, a query without background, a document without neutrality.
     """
-    if not rankings:
-        raise InputError("no ranking to measure; expected at least one query")
+    named = {docid for qid in rankings for docid in (*rankings[qid], *background.get(qid, ()))}
     lacking = [qid for qid in rankings if not background.get(qid)]
-    unknown = [
-        docid for qid in rankings for docid in (*rankings[qid], *background.get(qid, ())) if docid not in neutral
-    ]
     refuse(
+        (not rankings, "no ranking to measure; expected at least one query"),
         (lacking, f"queries without background documents: {', '.join(lacking[:3])}"),
-        (unknown, f"documents without neutrality: {', '.join(unknown[:3])}"),
+        (unknown := sorted(named - neutral.keys()), f"documents without neutrality: {', '.join(unknown[:3])}"),
     )
     measures: dict[str, float] = {}
     for cutoff in CUTOFFS:
@@ -89,7 +86,7 @@ def ranking_fairness(
         ordered = (sorted((neutral[docid] for docid in background[qid]), reverse=True) for qid in rankings)
         ideals = np.array([fairr(best, cutoff) for best in ordered])
         measures[f"FaiRR@{cutoff}"] = float(values.mean())
-        measures[f"NFaiRR@{cutoff}"] = float(np.where(ideals > 0, values / np.where(ideals > 0, ideals, 1), 0).mean())
+        measures[f"NFaiRR@{cutoff}"] = float((values / np.where(ideals > 0, ideals, np.inf)).mean())
     return measures
 
 
@@ -105,21 +102,15 @@ def neutrality_of(given: str | os.PathLike[str] | Mapping[str, float]) -> dict[s
 def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
     """Neutrality by docid, from lines docid<TAB>value. InputError: malformed or repeated lines, or none."""
     value_of: dict[str, float] = {}
-    problems = []
     for number, line in read_lines(path, "file of neutralities"):
         docid, _, written = line.removesuffix("\r").partition("\t")
         value = float(written) if _NUMBER.fullmatch(written) else -1.0
-        if not 0 <= value <= 1:
-            problems.append(f"{path}:{number}: {line[:40]!r}, expected docid<TAB>value in [0, 1]")
-            continue
+        if not 0 <= value <= 1 or docid in value_of:
+            raise InputError(f"{path}:{number}: {line[:40]!r}, expected docid<TAB>value in [0, 1], each docid once")
         check_id(docid, "docid", f"{path}:{number}")
-        if docid in value_of:
-            problems.append(f"{path}:{number}: {shown_word(docid)} is there a second time, expected every docid once")
         value_of[docid] = value
-    if not value_of and not problems:
-        problems.append(f"{path}: no neutralities; expected lines of docid<TAB>value")
-    if problems:
-        raise InputError("; ".join(problems[:5]))
+    if not value_of:
+        raise InputError(f"{path}: no neutralities; expected lines of docid<TAB>value")
     return value_of
 
 

@@ -137,16 +137,16 @@ def in_batch(
 
 def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
     """The pools with enough negatives for a group; prints how many lack them. InputError: all lack them."""
-    counts = [min(int((~pool.positive).sum()), depth) for pool in pools]
-    kept = [pool for pool, most in zip(pools, counts, strict=True) if pool.positive.any() and most >= size - 1]
+    most = [min(int((~pool.positive).sum()), depth) if pool.positive.any() else 0 for pool in pools]
+    kept = [pool for pool, negatives in zip(pools, most, strict=True) if negatives >= size - 1]
+    wanted = f"{counted(size - 1, 'negative')} for a group of {size}"
     if not kept:
         raise InputError(
-            f"no query has {counted(size - 1, 'negative')} for a group of {size}: the most that one has is "
-            f"{max(counts, default=0)}; give a lower group_size, or labels with more candidates"
+            f"no query has {wanted}: the most that one has is {max(most, default=0)}; give a lower group_size, or "
+            "labels with more candidates"
         )
     if len(kept) < len(pools):
-        left = counted(len(pools) - len(kept), "positive or query", "positives or queries")
-        say(f"{left} with less than {counted(size - 1, 'negative')} left out")
+        say(f"{counted(len(pools) - len(kept), 'positive or query', 'positives or queries')} without {wanted} left out")
     return kept
 
 
@@ -219,7 +219,7 @@ class GroupInputs:
     def content(self) -> list[Any]:
         both = [*self.pools, *self.checked]
         candidates = [[one.qid, one.docids, one.targets.tolist(), one.positive.tolist()] for one in both]
-        texts = [self.queries[qid] for qid in sorted({one.qid for one in both})], sorted(self.documents.items())
+        texts = sorted(self.queries.items()), sorted(self.documents.items())
         return [len(self.pools), candidates, texts, self.teacher and self.teacher.fingerprint, list(self.collection)]
 
 
@@ -240,7 +240,7 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
         mined, made = read_negatives(str(request.negatives)), {"negatives": file_digest(Path(str(request.negatives)))}
         pools = [hard_pool(one.qid, one.positives, one.negatives) for one in mined]
     queries = {pool.qid: pool.qid for pool in pools} if texts else request.texts_of_queries()
-    given, others = validation_of(request, params.validation_queries, queries)
+    given, others = validation_of(request, params.validation_queries)
     queries |= others
     held_out = held_out_of([pool.qid for pool in pools], params, given)
     checked = [pool for pool in pools if pool.qid in held_out] if given is None else list(given)

@@ -9,11 +9,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, setting
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+LOW, TINY = -1.7014118346046923e38, 1.1754943508222875e-38  # half the lowest float32, and the smallest normal one
 
 
 class Loss(ABC):
@@ -44,15 +46,7 @@ class Loss(ABC):
             targets: (B, N) float, sum to 1 over the valid candidates of a query.
             positive: (B, N) bool, judged relevant.
             valid: (B, N) bool, False at padding, whose values have no effect, NaN included.
-
-        Raises:
-            InputError: tensors of different shapes.
         """
-        shapes = {tuple(tensor.shape) for tensor in (scores, targets, positive, valid)}
-        if len(shapes) != 1 or scores.dim() != 2:
-            raise InputError(
-                f"scores, targets, positive, valid have shapes {sorted(shapes)}; expected one shape (B, N)"
-            )
         return self.mean_of(scores, targets, positive & valid, valid)
 
     def reads_targets(self) -> bool:
@@ -80,11 +74,9 @@ class KlLoss(Loss):
 
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         if self.params.raise_positives:
-            import torch
-
             highest = targets.where(valid, 0).amax(dim=1, keepdim=True)
             targets = highest.where(positive, targets).where(valid, 0)
-            targets = targets / targets.sum(dim=1, keepdim=True).clamp(min=torch.finfo(targets.dtype).tiny)
+            targets = targets / targets.sum(dim=1, keepdim=True).clamp(min=TINY)
         return divergence(scores, targets, valid)
 
 
@@ -114,7 +106,7 @@ class LceLoss(Loss):
     targets = False
 
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        rest = scores.where(valid & ~positive, _low(scores)).logsumexp(dim=1, keepdim=True)  # (B, 1)
+        rest = scores.where(valid & ~positive, LOW).logsumexp(dim=1, keepdim=True)  # (B, 1)
         return _over(_softplus(rest - scores.where(valid, 0)), positive)
 
 
@@ -239,14 +231,7 @@ def divergence(scores: Tensor, targets: Tensor, valid: Tensor) -> Tensor:
 
 def log_shares(scores: Tensor, valid: Tensor) -> Tensor:
     """(B, N): log softmax over the valid candidates, 0 at the others; values and gradients are finite."""
-    return scores.where(valid, _low(scores)).log_softmax(dim=1).where(valid, 0)
-
-
-def _low(scores: Tensor) -> float:
-    """A finite low score: a row without candidates gives no NaN."""
-    import torch
-
-    return torch.finfo(scores.dtype).min / 2
+    return scores.where(valid, LOW).log_softmax(dim=1).where(valid, 0)
 
 
 def _softplus(values: Tensor) -> Tensor:
@@ -268,13 +253,11 @@ def _over(each: Tensor, chosen: Tensor) -> Tensor:
 
 def hinge(scores: Tensor, upper: Tensor, lower: Tensor, valid: Tensor, margin: float) -> Tensor:
     """Sum of max(0, margin - s_u + s_l) over pairs of upper and lower, over the count of valid candidates."""
-    import torch
-
     scores = scores.where(valid, 0)
     width = int(upper.sum(dim=1).max()) if upper.numel() else 0
     if width == 0:
         return scores.sum() * 0.0
-    chosen = upper.to(torch.int8).topk(width, dim=1).indices  # (B, P): the columns of the upper ones, then others
+    chosen = upper.char().topk(width, dim=1).indices  # (B, P): the columns of the upper ones, then others
     gaps = margin - scores.gather(1, chosen).unsqueeze(2) + scores.unsqueeze(1)  # (B, P, N)
     pairs = upper.gather(1, chosen).unsqueeze(2) & lower.unsqueeze(1)
     each = gaps.clamp(min=0).where(pairs, 0).sum(dim=(1, 2))

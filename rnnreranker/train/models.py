@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.method import fields_of
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.settings import in_order, setting
+from rnnreranker.base.settings import setting
 from rnnreranker.train.params import (
     GroupParams,
     OneLengthParams,
@@ -28,7 +27,11 @@ from rnnreranker.train.request import NOTHING, Trained
 if TYPE_CHECKING:
     from rnnreranker.train.request import Start, TrainRequest
 
-SHAPE = frozenset({"layers", "hidden_size", "heads", "vocabulary"})  # settings of a new model alone
+SHAPE = ("layers", "hidden_size", "heads", "vocabulary")  # settings of a new model alone
+TEXTS = frozenset({"documents", "fields"})
+LABELLED = frozenset(
+    {"labels", "topics", "validation_labels", "validation_run", "validation_qrels", "validation_topics"}
+)
 
 
 class TrainedModel(ABC):
@@ -36,7 +39,7 @@ class TrainedModel(ABC):
 
     Attributes:
         loads, learns: module:name of the function that reads the inputs, and of the `trainer.Learner`.
-        reads: arguments of the request beyond the common ones.
+        reads: arguments of the request that not every model reads.
         part: of an index; its encoder is the default start.
         trains: kind of encoder that results; "" = none that makes a part.
         encoder_settings: settings of `EncoderParams` that the training takes.
@@ -48,7 +51,7 @@ class TrainedModel(ABC):
     Params: ClassVar[type[settings.Params]]  # a subclass of TrainingParams
     loads: ClassVar[str] = ""
     learns: ClassVar[str] = ""
-    reads: ClassVar[frozenset[str]] = frozenset()
+    reads: ClassVar[frozenset[str]] = LABELLED
     part: ClassVar[str] = "dense"
     trains: ClassVar[str] = ""
     encoder_settings: ClassVar[frozenset[str]] = frozenset()
@@ -92,12 +95,16 @@ class TrainedModel(ABC):
         return fit(learner, self.name, Path(output), checkpoints, device, on_validation)
 
     def check(self, request: TrainRequest, params: Any) -> None:
-        """Check settings that exclude each other. InputError: a loss of cosines for other scores."""
-        if params.ranking.of_cosines and not self.cosines:
-            raise InputError(
-                f"loss={params.ranking.name}: expected another with {argument('model', self.name)}; it is of cosines, "
-                f"for {argument('model', 'dual')}"
-            )
+        """Check settings that exclude each other. InputError: the first of them."""
+        for wrong, problem in self.conflicts(request, params):
+            if wrong:
+                raise InputError(problem)
+
+    def conflicts(self, request: TrainRequest, params: Any) -> Iterator[tuple[bool, str]]:
+        """Whether settings exclude each other, and the message."""
+        loss, name = params.ranking, argument("model", self.name)
+        wanted = f"expected another with {name}; it is of cosines, for {argument('model', 'dual')}"
+        yield loss.of_cosines and not self.cosines, f"loss={loss.name}: {wanted}"
 
 
 def _named(path: str) -> Any:
@@ -115,7 +122,7 @@ class QueryModel(TrainedModel):
     needs = frozenset({"topics", "vectors"})
     Params = TrainParams
     loads, learns = "samples:load_inputs", "coder:CoderLearner"
-    reads = frozenset({"other_index", "neutrality", "scorer", "on_validation"})
+    reads = LABELLED | {"other_index", "neutrality", "scorer", "on_validation"}
     encoder_settings = frozenset({"pooling", "normalize"})
 
 
@@ -123,19 +130,16 @@ class GroupModel(TrainedModel):
     """A model that is trained on groups of texts."""
 
     loads = "groups:load_groups"
-    reads = frozenset({"negatives", "documents", "fields"})
+    reads = LABELLED | TEXTS | {"negatives"}
     packages = ("accelerate", "sentence_transformers")
 
-    def check(self, request: TrainRequest, params: Any) -> None:
-        super().check(request, params)
-        if params.group_size < 2 and not params.of_batch:
-            raise InputError(
-                f"group_size={params.group_size}: expected an integer >= 2, as the loss {params.ranking.name} compares "
-                "a positive with the negatives of its group"
-            )
+    def conflicts(self, request: TrainRequest, params: Any) -> Iterator[tuple[bool, str]]:
+        yield from super().conflicts(request, params)
+        named = f"the loss {params.ranking.name} compares a positive with the negatives of its group"
+        alone = params.group_size < 2 and not params.of_batch
+        yield alone, f"group_size={params.group_size}: expected an integer >= 2, as {named}"
 
 
-@in_order
 @dataclass(frozen=True)
 class DualParams(OneLengthParams):
     """Settings of a dual encoder; the presets have the length, loss and alpha of paper 004, which states no other
@@ -191,7 +195,6 @@ class Dual(GroupModel):
     cosines = True
 
 
-@in_order
 @dataclass(frozen=True)
 class CrossParams(OneLengthParams):
     """Settings of a cross-encoder."""
@@ -211,16 +214,12 @@ class Cross(GroupModel):
     Params = CrossParams
     learns = "text:CrossLearner"
 
-    def check(self, request: TrainRequest, params: CrossParams) -> None:
-        super().check(request, params)
-        if params.ranking.over_batch:
-            raise InputError(
-                f"loss {params.ranking.name}: takes the candidates of other queries, with which a cross-encoder would "
-                f"have to read every query; give {argument('loss', 'lce')}"
-            )
+    def conflicts(self, request: TrainRequest, params: CrossParams) -> Iterator[tuple[bool, str]]:
+        yield from super().conflicts(request, params)
+        wide = "takes the candidates of other queries, with which a cross-encoder would have to read every query"
+        yield params.ranking.over_batch, f"loss {params.ranking.name}: {wide}; give {argument('loss', 'lce')}"
 
 
-@in_order
 @dataclass(frozen=True)
 class SparseParams(OneLengthParams):
     """Settings of a sparse encoder; the presets have the values of published SPLADE models."""
@@ -271,7 +270,6 @@ class Sparse(GroupModel):
     part = "impact"
 
 
-@in_order
 @dataclass(frozen=True)
 class LateParams(GroupParams):
     """Settings of a late-interaction encoder; the presets have the values of paper 002 and of its program."""
@@ -337,26 +335,12 @@ class Late(GroupModel):
     learns = "late:LateLearner"
     part = "tokens"
 
-    def check(self, request: TrainRequest, params: LateParams) -> None:
-        super().check(request, params)
-        if params.batch_teacher and not params.in_batch_negatives:
-            raise InputError("batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about")
+    def conflicts(self, request: TrainRequest, params: LateParams) -> Iterator[tuple[bool, str]]:
+        yield from super().conflicts(request, params)
+        alone = params.batch_teacher and not params.in_batch_negatives
+        yield alone, "batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about"
 
 
-class SingleTextModel(TrainedModel):
-    """A model of single texts, with its own loss and held-out validation texts."""
-
-    without: ClassVar[frozenset[str]] = frozenset({"loss"})
-    reads = frozenset({"documents", "fields"})
-
-    def check(self, request: TrainRequest, params: Any) -> None:
-        names = [field.name for field in fields(request) if field.name.startswith("validation_")]
-        if given := [argument(name) for name in names if getattr(request, name) is not None]:
-            model = argument("model", self.name)
-            raise InputError(f"{given[0]}: not for {model}, which holds out a share, {model}:validation_share=…")
-
-
-@in_order
 @dataclass(frozen=True)
 class MaskedParams(TextParams):
     """Settings of a masked language model; a new one has BERT's shape with four of its twelve layers."""
@@ -375,7 +359,7 @@ class MaskedParams(TextParams):
     )
 
 
-class Masked(SingleTextModel):
+class Masked(TrainedModel):
     """A masked language model (BERT) of a collection's texts, from another one or, with `--encoder none`, a new one."""
 
     name = "masked"
@@ -383,21 +367,15 @@ class Masked(SingleTextModel):
     needs = frozenset({"texts"})
     Params = MaskedParams
     loads, learns = "single_text:load_texts", "single_text:MaskedLearner"
+    reads, without = TEXTS, frozenset({"loss"})
 
-    def check(self, request: TrainRequest, params: MaskedParams) -> None:
-        super().check(request, params)
-        if request.start.name != NOTHING:
-            for field in fields_of(type(self)):
-                if field.name in SHAPE and getattr(params, field.name) != field.default:
-                    new, start = argument("encoder", NOTHING), request.start.name
-                    raise InputError(f"{field.name}: is of a new model, of {new}; {start} has its own")
-        for name in ("labels", "topics"):
-            if getattr(request, name) is not None:
-                model = argument("model", self.name)
-                raise InputError(f"{argument(name)}: not for {model}, which reads the texts of documents alone")
+    def conflicts(self, request: TrainRequest, params: MaskedParams) -> Iterator[tuple[bool, str]]:
+        usual, start, new = MaskedParams(), request.start.name, argument("encoder", NOTHING)
+        for name in SHAPE:
+            given = start != NOTHING and getattr(params, name) != getattr(usual, name)
+            yield given, f"{name}: is of a new model, of {new}; {start} has its own"
 
 
-@in_order
 @dataclass(frozen=True)
 class TermScorerParams(TextParams):
     """Settings of a term scorer; paper 004's eq. 4 is over the words of queries alone."""
@@ -409,10 +387,11 @@ class TermScorerParams(TextParams):
     )
 
 
-class TermScorerModel(SingleTextModel):
+class TermScorerModel(TrainedModel):
     """Weights of words in their context, learnt from TF-IDF (paper 004, eq. 1 to 4), from any encoder."""
 
     name = "term-scorer"
     needs = frozenset({"topics", "texts", "terms"})
     Params = TermScorerParams
     loads, learns = "single_text:load_terms", "single_text:TermLearner"
+    reads, without = TEXTS | {"labels", "topics"}, frozenset({"loss"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -10,11 +10,12 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, names
-from rnnreranker.base.settings import Params, hints_of, in_order, plain, setting
+from rnnreranker.base.settings import Params, hints_of, plain, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.train.losses import Loss
 
 Kind = Literal["run", "random", "mixed", "in-batch"]  # where the negatives of a group come from
+PLATEAU = "plateau_factor plateau_patience plateau_threshold plateau_cooldown"
 LONGEST = 256  # tokens of a text where nothing else is said
 
 
@@ -98,45 +99,35 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
 
     >>> from rnnreranker.train.models import DualParams
     >>> from rnnreranker.train.losses import TripletLoss
-    >>> list(unread(DualParams(), TripletLoss()))
-    ['inverse_temperature', 'in_batch_negatives', 'label_scale']
+    >>> sorted(unread(DualParams(), TripletLoss()))
+    ['in_batch_negatives', 'inverse_temperature', 'label_scale']
     """
-    named, own = f"the loss {loss.name}", {name: getattr(params, name) for name in hints_of(type(params))}
-    plateau, architecture = [name for name in own if name.startswith("plateau_")], own.get("architecture")
+    named, own = f"the loss {loss.name}", params.to_dict()
     without = f"{named}, in which documents without a target take no part"
     drawn = "negatives_from=in-batch, which draws none and takes those of the whole batch"
-    cases: list[tuple[bool, Sequence[str], str]] = [  # what holds, what is not read then, and why: the first counts
-        (not loss.of_cosines or not loss.targets, ["label_scale"], f"{named}, which reads targets, no labels alone"),
-        (not loss.reads_targets(), ["label_scale"], "alpha=0, at which only hard labels count"),
-        (not loss.reads_targets(), ["batch_teacher"], f"{named}, which asks what is positive alone"),
-        (loss.over_batch, ["in_batch_negatives", "contrast"], f"{named}, which is over the whole batch itself"),
-        (own.get("negatives_from") == "in-batch", ["group_size", "depth", "in_batch_negatives"], drawn),
-        ("teacher" in loss.needs and "random_negatives" in own, ["in_batch_negatives", "random_negatives"], without),
-        (loss.of_cosines, ["inverse_temperature"], f"{named}, which is of the cosines themselves"),
-        (own.get("schedule") == "linear", plateau, "the schedule linear, which ends by itself"),
-        (not own.get("neutrality_weight"), ["neutrality_cutoff"], "neutrality_weight=0: no divergence is computed"),
-        (
-            architecture == "doc",
-            ["lambda_q", "query_regularizer"],
-            "the architecture doc, whose queries no training changes",
-        ),
-        (architecture == "max", ["query_weights"], "the architecture max, whose queries the model weighs"),
+    cases = [  # whether it holds, what is not read then, and why: the first counts
+        (not loss.of_cosines or not loss.targets, "label_scale", f"{named}, which reads targets, no labels alone"),
+        (not loss.reads_targets(), "label_scale", "alpha=0, at which only hard labels count"),
+        (not loss.reads_targets(), "batch_teacher", f"{named}, which asks what is positive alone"),
+        (loss.over_batch, "in_batch_negatives contrast", f"{named}, which is over the whole batch itself"),
+        (own.get("negatives_from") == "in-batch", "group_size depth in_batch_negatives", drawn),
+        ("teacher" in loss.needs and "random_negatives" in own, "in_batch_negatives random_negatives", without),
+        (loss.of_cosines, "inverse_temperature", f"{named}, which is of the cosines themselves"),
+        (own.get("schedule") == "linear", PLATEAU, "the schedule linear, which ends by itself"),
+        (not own.get("neutrality_weight"), "neutrality_cutoff", "neutrality_weight=0: no divergence is computed"),
+        (own.get("architecture") == "doc", "lambda_q query_regularizer", "the architecture doc, without a query model"),
+        (own.get("architecture") == "max", "query_weights", "the architecture max, whose queries the model weighs"),
     ]
-    reasons: dict[str, str] = {}
-    for holds, these, reason in cases:
-        reasons = {name: reason for name in these if holds and name in own} | reasons
-    return reasons
+    reasons = [{name: reason for name in unread.split() if holds and name in own} for holds, unread, reason in cases]
+    return {name: reason for one in reversed(reasons) for name, reason in one.items()}
 
 
-@in_order
 @dataclass(frozen=True)
 class RankedParams(TrainingParams):
     key_measure: Literal["loss", "RR@10", "nDCG@10"] = setting(
-        "nDCG@10", "validation measure that chooses the best checkpoint", before="patience"
+        "nDCG@10", "validation measure that chooses the best checkpoint"
     )
-    validation_queries: int = setting(
-        10000, "validation queries at most, the first ones", at_least=1, tunable=False, before="seed"
-    )
+    validation_queries: int = setting(10000, "validation queries at most, the first ones", at_least=1, tunable=False)
 
 
 def in_batch_setting() -> Any:
@@ -151,15 +142,14 @@ def temperature_setting() -> Any:
 
 def decay_setting() -> Any:
     text = "linear decay of the learning rate to 0 after warm-up; no = it stays at its highest"
-    return setting(True, text, tunable=False, before="clip")
+    return setting(True, text, tunable=False)
 
 
-def length_setting(before: str = "") -> Any:
+def length_setting() -> Any:
     text = f"tokens at which texts are cut; none = {LONGEST}, or the model's limit where it is lower"
-    return setting(None, text, at_least=1, before=before)
+    return setting(None, text, at_least=1)
 
 
-@in_order
 @dataclass(frozen=True)
 class TextParams(TrainingParams):
     """Settings of a training on single texts."""
@@ -170,13 +160,12 @@ class TextParams(TrainingParams):
     learning_rate: float = 5e-5
     weight_decay: float = 0.01
     decay: bool = decay_setting()
-    max_length: int | None = length_setting(before="seed")
+    max_length: int | None = length_setting()
 
     def described(self) -> dict[str, Any]:
         return {name: value for name, value in self.to_dict().items() if name != "loss"}
 
 
-@in_order
 @dataclass(frozen=True)
 class GroupParams(RankedParams):
     """Settings of a training on groups of a positive and drawn negatives."""
@@ -185,9 +174,7 @@ class GroupParams(RankedParams):
     batch_size: int = 8
     epochs: float = 2.0
     weight_decay: float = 0.01
-    group_size: int = setting(
-        8, "candidates a query and step: a positive, the others negatives", at_least=1, before="batch_size"
-    )
+    group_size: int = setting(8, "candidates a query and step: a positive, the others negatives", at_least=1)
     depth: int = setting(100, "first candidates of a query that negatives are drawn from", at_least=1)
     decay: bool = decay_setting()
     validation_candidates: int = setting(
@@ -195,7 +182,6 @@ class GroupParams(RankedParams):
         "first candidates of a validation query that are scored, its positives besides",
         at_least=1,
         tunable=False,
-        before="seed",
     )
 
     @property
@@ -209,13 +195,11 @@ class GroupParams(RankedParams):
         return getattr(self, "negatives_from", "run")
 
 
-@in_order
 @dataclass(frozen=True)
 class OneLengthParams(GroupParams):
     max_length: int | None = length_setting()
 
 
-@in_order
 @dataclass(frozen=True)
 class TrainParams(RankedParams):
     """Settings of a query encoder; the presets have the values of published models.
@@ -228,18 +212,17 @@ class TrainParams(RankedParams):
     """
 
     candidates: int = setting(
-        1000, "candidates of a training query; those with probability are always kept", at_least=1, before="batch_size"
+        1000, "candidates of a training query; those with probability are always kept", at_least=1
     )
     random_negatives: int = setting(
         0, "documents of the whole index, drawn anew for every step, added to each query", at_least=0
     )
     in_batch_negatives: bool = in_batch_setting()
-    epsilon: float = setting(1e-8, "epsilon of RAdam", above=0, before="warmup")
+    epsilon: float = setting(1e-8, "epsilon of RAdam", above=0)
     refresh_every: int = setting(
         0,
         "steps after which candidates and labels are made again by the encoder as it then is; 0 = never",
         at_least=0,
-        before="clip",
     )
     schedule: Literal["linear", "plateau"] = setting(
         "linear", "schedule after warm-up: linear decay, or constant and cut when the validation loss no longer falls"
@@ -255,9 +238,7 @@ class TrainParams(RankedParams):
     )
     plateau_threshold: float = setting(1e-3, "relative gain that counts as better (plateau)", at_least=0)
     plateau_cooldown: int = setting(3000, "steps after a cut that are not counted (plateau)", at_least=0)
-    dropout: float | None = setting(
-        None, "dropout of the encoder; none = as in its config.json", at_least=0, at_most=1, before="evaluate_every"
-    )
+    dropout: float | None = setting(None, "dropout of the encoder; none = as in its config.json", at_least=0, at_most=1)
     inverse_temperature: float | None = temperature_setting()
     learn_temperature: bool = setting(True, "inverse temperature trained with the encoder", tunable=False)
     freeze_embeddings: bool = setting(

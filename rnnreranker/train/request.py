@@ -134,16 +134,17 @@ class TrainRequest(Request):
         model, shown = self.training.model, argument("encoder")
         if self.encoder is not None:
             written = Written.read(self.encoder)
-            given, name = EncoderParams.of(written.params, argument("encoder", str(written))).given(), written.name
-            unread = {one: "no settings" for one in given if one not in model.encoder_settings}
+            shown = argument("encoder", str(written))
+            given = EncoderParams.of(written.params, shown).given()
+            known = (
+                f"{' or '.join(sorted(model.encoder_settings)) or 'no settings'} with {argument('model', model.name)}"
+            )
+            for one, value in given.items():
+                if one not in model.encoder_settings:
+                    raise InputError(f"{shown}: {one}={value}: expected {known}")
             if given.get("pooling") not in (None, *TRAINED_POOLINGS):
-                unread.setdefault("pooling", " or ".join(TRAINED_POOLINGS))
-            for one, expected in unread.items():
-                of = argument("model", model.name)
-                raise InputError(
-                    f"{argument('encoder', str(written))}: {one}={given[one]}: expected {expected} with {of}"
-                )
-            return Start(name, **given)
+                raise InputError(f"{shown}: pooling={given['pooling']}: expected {' or '.join(TRAINED_POOLINGS)}")
+            return Start(written.name, **given)
         if self.opened is None:
             raise InputError(f"{shown} is missing: it is the initial model")
         encoder = self.opened.settings.get("parts", {}).get(model.part, {}).get("encoder", {})
@@ -234,15 +235,10 @@ def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
 GIVEN = ("validation_run", "validation_topics", "validation_qrels")  # they go together
 
 
-def validation_of(
-    request: TrainRequest, queries: int, topics: Mapping[str, str]
-) -> tuple[SoftLabels | None, dict[str, str]]:
+def validation_of(request: TrainRequest, queries: int) -> tuple[SoftLabels | None, dict[str, str]]:
     """Labels of the given validation queries (None if none are given), and their texts.
 
-    queries: the most that are taken of a run; topics: texts of the training queries.
-
-    Raises:
-        InputError: incomplete or conflicting arguments, unreadable files, or a query with two texts.
+    queries: the most that are taken of a run. InputError: incomplete or conflicting arguments, unreadable files.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
@@ -261,11 +257,6 @@ def validation_of(
         run = run if isinstance(run, Run) else Run.read(run)
         labels = hard_labels(run, texts, qrels_of(given["validation_qrels"]), queries)
         texts = {qid: texts[qid] for qid in labels.qids}
-    if other := [qid for qid, text in texts.items() if topics.get(qid, text) != text]:
-        raise InputError(
-            f"{request.shown('validation_topics')}: query {other[0]} has another text in {request.shown('topics')}; "
-            "expected one text for an id"
-        )
     return labels, texts
 
 

@@ -67,12 +67,12 @@ def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
     request.needed("labels", "index", "topics")
     index: Any = request.opened
     labels, topics, source = labels_of(request.labels), request.texts_of_queries(), index.vectors  # type: ignore[arg-type]
-    validation, texts = validation_of(request, params.validation_queries, topics)
+    validation, texts = validation_of(request, params.validation_queries)
     for name, one in (("labels", labels), ("validation_labels", validation)):
         if one is not None and not request.other_index:
             check_index(one, source, request.shown(name), argument("index", index.name))
     neutrality = None if request.neutrality is None else neutrality_of(request.neutrality)
-    return CoderInputs(labels, source, {**texts, **topics}, validation, neutrality, request.scoring)
+    return CoderInputs(labels, source, topics | texts, validation, neutrality, request.scoring)
 
 
 def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, index_name: str) -> None:

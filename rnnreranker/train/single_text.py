@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import compress
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, mse_loss
+from torch.nn.functional import mse_loss
 from transformers import BertConfig, BertForMaskedLM, BertTokenizer, DataCollatorForLanguageModeling
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.encode.in_batches import padded
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, TermParams
 from rnnreranker.encode.words.network import TermScorerNetwork, padded_pieces
@@ -35,17 +34,17 @@ if TYPE_CHECKING:
 
 UNMASKED = -100  # the target of a token that is not to be guessed
 AT_ONCE = 32  # texts of validation
+POSITIONS = 512
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-class SingleTextLearner(Learner):
-    unit = "texts"
-
-
-class MaskedLearner(SingleTextLearner):
+class MaskedLearner(Learner):
     """BERT's task: of the tokens to predict, 80% are masked and 10% replaced by random ones.
 
     start: a masked-language model; "none" = a new one. inputs: training and validation texts.
     """
+
+    unit = "texts"
 
     def __init__(self, start: Start, params: Any, inputs: tuple[Sequence[str], Sequence[str]], device: str) -> None:
         made = {"validation_texts": len(inputs[1]), "training_texts": len(inputs[0])}
@@ -72,28 +71,26 @@ class MaskedLearner(SingleTextLearner):
         ]
 
     def batch(self, rows: Sequence[list[int]]) -> dict[str, Tensor]:
-        """Token numbers (B, T) and attention."""
-        tokens, attention = map(torch.from_numpy, padded(rows, self._tokenizer.pad_token_id))
-        return {"tokens": tokens, "attention": attention}
+        """Token numbers and attention, (B, T)."""
+        return dict(self._tokenizer.pad({"input_ids": list(rows)}, return_tensors="pt"))
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        device = inputs["tokens"].device
-        tokens, targets = self._masked(inputs["tokens"].cpu(), rng)
-        logits: Tensor = self.model(input_ids=tokens.to(device), attention_mask=inputs["attention"]).logits
-        if (targets == UNMASKED).all():  # no token of few short texts was drawn
-            return logits.sum() * 0.0
-        return cross_entropy(logits.flatten(0, 1), targets.to(device).flatten(), ignore_index=UNMASKED)
+        tokens, targets = (one.to(self.model.device) for one in self._masked(inputs["input_ids"].cpu(), rng))
+        output = self.model(input_ids=tokens, attention_mask=inputs["attention_mask"], labels=targets)
+        loss: Tensor = output.loss if (targets != UNMASKED).any() else output.logits.sum() * 0.0  # nothing was drawn
+        return loss
 
     def validation(self) -> Validation:
         """Mean cross-entropy and accuracy; the masks of a text are always the same."""
-        loss = right = count = 0.0
+        sums = torch.zeros(3, dtype=torch.float64)
         for tokens, targets in self._checked:
-            logits = self.model(input_ids=tokens.to(self.model.device)).logits[0].double().cpu()
-            real = targets[0] != UNMASKED
-            loss += cross_entropy(logits[real], targets[0][real], reduction="sum").item()
-            right += (logits[real].argmax(dim=1) == targets[0][real]).sum().item()
-            count += real.sum().item()
-        return Validation({"loss": loss / max(count, 1), "accuracy": right / max(count, 1)})
+            guessed = targets[0] != UNMASKED
+            logits = self.model(input_ids=tokens.to(self.model.device)).logits[0].double().cpu()[guessed]
+            own = targets[0][guessed]
+            logs = logits.log_softmax(dim=1).gather(1, own[:, None])
+            sums += torch.stack([-logs.sum(), (logits.argmax(dim=1) == own).sum(), guessed.sum()])
+        loss, right = (sums[:2] / sums[2].clamp(min=1)).tolist()
+        return Validation({"loss": loss, "accuracy": right})
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(folder)
@@ -118,6 +115,40 @@ def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]
     return training, [text for docid, text in kept.items() if docid in held_out]
 
 
+def new_tokenizer(texts: Sequence[str], size: int) -> Any:
+    """A lowercase BERT tokenizer with at most `size` tokens: all characters, then words that occur twice or more.
+
+    Both are ordered by frequency, then alphabetically. InputError: texts without a word.
+    """
+    backend = _tokenizer(SPECIAL).backend_tokenizer
+    normalized = (backend.normalizer.normalize_str(text) for text in texts)
+    counts = Counter(word for text in normalized for word, _ in backend.pre_tokenizer.pre_tokenize_str(text))
+    if not counts:
+        raise InputError("no text has a word: there is nothing to make a vocabulary of")
+    characters: Counter[str] = Counter()
+    for word, count in counts.items():
+        for position, character in enumerate(word):
+            characters[f"##{character}" if position else character] += count
+    ranked = [(False, -count, token) for token, count in characters.items()]
+    ranked += [(True, -count, word) for word, count in counts.items() if len(word) > 1 < count]
+    return _tokenizer([*SPECIAL, *(token for _, _, token in sorted(ranked))][: max(size, len(SPECIAL) + 1)])
+
+
+def _tokenizer(tokens: Sequence[str]) -> Any:
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=POSITIONS)
+
+
+def new_model(vocabulary: int, layers: int, hidden_size: int, heads: int) -> Any:
+    """A new BertForMaskedLM; the inner layers are four times as wide. InputError: the heads do not divide the width."""
+    if hidden_size % heads:
+        raise InputError(f"hidden_size={hidden_size}: expected a multiple of heads={heads}")
+    shape: dict[str, Any] = {"num_hidden_layers": layers, "hidden_size": hidden_size, "num_attention_heads": heads}
+    return BertForMaskedLM(
+        BertConfig(vocab_size=vocabulary, intermediate_size=4 * hidden_size, max_position_embeddings=POSITIONS, **shape)
+    )
+
+
 class WeighedText(NamedTuple):
     """A text, and the weights of its words."""
 
@@ -135,15 +166,13 @@ class TermInputs(NamedTuple):
     content: str
 
 
-class Example(NamedTuple):
-    """A text in pieces, and target weights by token number, for tokens of words."""
-
-    pieces: Pieces
-    targets: dict[int, float]
+Example = tuple[Pieces, dict[int, float]]  # a text in pieces, and target weights by token, for tokens of words
 
 
-class TermLearner(SingleTextLearner):
+class TermLearner(Learner):
     """Learns weights of words: eq. 4 of paper 004, as a mean over tokens of words."""
+
+    unit = "texts"
 
     def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
         super().__init__(start, params, inputs.made, [inputs.content])
@@ -154,15 +183,16 @@ class TermLearner(SingleTextLearner):
             longest = limit_of(path, transformer, params.max_length)
             self._reader = PieceReader(fast_tokenizer(path), Analyser(inputs.terms), longest)
             self.model = TermScorerNetwork(transformer, inputs.terms.language == "zh")
-        self.training, self._checked = self._examples(inputs.training), self._examples(inputs.checked)
+        self.training, checked = self._examples(inputs.training), self._examples(inputs.checked)
+        self._checked = sorted(checked, key=lambda one: len(one[0].tokens))
         self.made["training_texts"] = len(self.training)
 
     def batch(self, rows: Sequence[Example]) -> dict[str, Tensor]:
         """Arguments of the network, and targets (B, T), NaN at tokens without a word."""
-        batch = padded_pieces([one.pieces for one in rows], self._reader.tokenizer.pad_token_id or 0)
+        batch = padded_pieces([pieces for pieces, _ in rows], self._reader.tokenizer.pad_token_id or 0)
         targets = torch.full(batch["tokens"].shape, torch.nan)
-        for row, one in enumerate(rows):
-            targets[row, list(one.targets)] = torch.tensor(list(one.targets.values()))
+        for row, (_, own) in enumerate(rows):
+            targets[row, list(own)] = torch.tensor(list(own.values()))
         return batch | {"targets": targets}
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
@@ -170,33 +200,26 @@ class TermLearner(SingleTextLearner):
 
     def validation(self) -> Validation:
         """Mean squared error and Pearson's correlation, over tokens of words."""
-        examples, device = (
-            sorted(self._checked, key=lambda one: len(one.pieces.tokens)),
-            self.model.linear.weight.device,
-        )
-        parts = []
-        for start in range(0, len(examples), AT_ONCE):
-            batch = {name: one.to(device) for name, one in self.batch(examples[start : start + AT_ONCE]).items()}
-            parts.append(torch.stack(self._of_words(batch)).double().cpu())
+        parts, device = [], self.model.linear.weight.device
+        for start in range(0, len(self._checked), AT_ONCE):
+            batch = self.batch(self._checked[start : start + AT_ONCE])
+            parts.append(self._of_words({name: one.to(device) for name, one in batch.items()}).double().cpu())
         weights, targets = torch.cat(parts, dim=1).numpy()
-        flat = not weights.std() * targets.std()
-        correlation = 0.0 if flat else float(np.corrcoef(weights, targets)[0, 1])
+        correlation = float(np.corrcoef(weights, targets)[0, 1]) if weights.std() * targets.std() else 0.0
         return Validation({"loss": float(((weights - targets) ** 2).mean()), "correlation": correlation})
 
     def save(self, folder: Path) -> None:
         write_term_scorer(folder, self.model, self._reader, self._terms)
 
-    def _of_words(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Weights and targets of the tokens of words."""
-        weights, targets = self.model(batch["tokens"], batch["attention"], batch["tags"]), batch["targets"]
-        real = ~torch.isnan(targets)
-        return weights[real], targets[real]
+    def _of_words(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """(2, n): weights and targets of the tokens of words."""
+        both = torch.stack([self.model(batch["tokens"], batch["attention"], batch["tags"]), batch["targets"]])
+        return both[:, ~torch.isnan(both[1])]
 
     def _examples(self, texts: Sequence[WeighedText]) -> list[Example]:
-        pieces = [self._reader.read(one.text) for one in texts]
-        weights = ([one.weights[word] for word in own.words] for one, own in zip(texts, pieces, strict=True))
-        examples = [Example(own, own.spread(given)) for own, given in zip(pieces, weights, strict=True)]
-        kept = [one for one in examples if one.targets]
+        read = [(self._reader.read(text), weights) for text, weights in texts]
+        examples = [(own, own.spread([weights[word] for word in own.words])) for own, weights in read]
+        kept = [one for one in examples if one[1]]
         if lost := len(examples) - len(kept):
             say(f"{lost} of {len(examples)} texts have no word in the tokens that the model reads: left out")
         return kept
@@ -218,83 +241,34 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     pairs = [(one.qid, docid) for one in labels for docid in compress(one.docids, one.positive)]
     check_texts((qid for qid, _ in pairs), (), topics, {})
     docids = sorted({docid for _, docid in pairs})
-    texts = request.texts(docids)
-    rows = source.rows(docids)
+    texts, rows = request.texts(docids), source.rows(docids)
     if lost := [docid for docid, row in zip(docids, rows.tolist(), strict=True) if row < 0 or docid not in texts]:
         raise InputError(
             f"{shown}: {counted(len(lost), 'positive')} without counted words in {source.index}, or without a text "
             f"(first: {lost[0]}); give the index that the labels are of"
         )
     of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
-    held_out = held_out_of(labels.qids, params)
+    held_out, seen = held_out_of(labels.qids, params), set[str]()
     sides: list[list[WeighedText]] = []
-    seen: set[str] = set()
     for wanted in (False, True):
-        own, side = [pair for pair in pairs if (pair[0] in held_out) == wanted], []
-        if params.texts != "documents":
-            words = source.analyser.words([topics[qid] for qid, _ in own])
-            for (qid, docid), of_query in zip(own, words, strict=True):
-                side.append(WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in of_query}))
-        if params.texts != "queries":
-            others = dict.fromkeys(docid for _, docid in own if docid not in seen)
-            side += [WeighedText(texts[docid], of_documents[docid]) for docid in others]
-            seen |= others.keys()
-        sides.append(side)
+        own = [pair for pair in pairs if (pair[0] in held_out) == wanted]
+        words = source.analyser.words([topics[qid] for qid, _ in own])
+        side = [
+            WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in of_query})
+            for (qid, docid), of_query in zip(own, words, strict=True)
+        ]
+        others = dict.fromkeys(docid for _, docid in own if docid not in seen)
+        seen.update(others)
+        of_positives = [WeighedText(texts[docid], of_documents[docid]) for docid in others]
+        sides.append(side * (params.texts != "documents") + of_positives * (params.texts != "queries"))
     training, checked = ([one for one in side if one.weights] for side in sides)
     if wordless := sum(map(len, sides)) - len(training) - len(checked):
-        say(f"{counted(wordless, 'text')} without a word: nothing is learnt from {'it' if wordless == 1 else 'them'}")
+        say(f"{counted(wordless, 'text')} without a word: left out")
     if not training or not checked:
         raise InputError(
-            f"{shown}: no text of {'training' if not training else 'validation'} has a word of the language "
-            f"{source.params.language}; give labels of more queries, or an index whose words are of their language"
+            f"{shown}: no text of {'validation' if training else 'training'} has a word of the language "
+            f"{source.params.language}; give labels of more queries, or {argument('index')} of their language"
         )
     read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in part] for part in (training, checked)))
     made = {"labels": labels.metadata, "terms": source.params.to_dict(), "validation_queries": len(held_out)}
     return TermInputs(training, checked, source.params, made, fingerprint(read, source.fingerprint))
-
-
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-POSITIONS = 512
-
-
-def new_tokenizer(texts: Sequence[str], size: int) -> Any:
-    """A lowercase BERT tokenizer with at most `size` tokens: all characters, then words that occur twice or more.
-
-    Both are ordered by frequency, then alphabetically. InputError: texts without a word.
-    """
-    counts: Counter[str] = Counter()
-    plain = _tokenizer(SPECIAL).backend_tokenizer
-    for text in texts:
-        parts = plain.pre_tokenizer.pre_tokenize_str(plain.normalizer.normalize_str(text))
-        counts.update(word for word, _ in parts)
-    if not counts:
-        raise InputError("no text has a word: there is nothing to make a vocabulary of")
-    characters: Counter[str] = Counter()
-    for word, count in counts.items():
-        characters[word[0]] += count
-        for character in word[1:]:
-            characters[f"##{character}"] += count
-    longer = [word for word in _by_count(counts) if len(word) > 1 and counts[word] > 1]
-    tokens = [*SPECIAL, *_by_count(characters), *longer]
-    return _tokenizer(tokens[: max(size, len(SPECIAL) + 1)])
-
-
-def new_model(vocabulary: int, layers: int, hidden_size: int, heads: int) -> Any:
-    """A new BertForMaskedLM; the inner layers are four times as wide. InputError: the heads do not divide the width."""
-    if hidden_size % heads:
-        raise InputError(f"hidden_size={hidden_size}: expected a multiple of heads={heads}")
-    shape: dict[str, Any] = {"num_hidden_layers": layers, "hidden_size": hidden_size, "num_attention_heads": heads}
-    return BertForMaskedLM(
-        BertConfig(vocab_size=vocabulary, intermediate_size=4 * hidden_size, max_position_embeddings=POSITIONS, **shape)
-    )
-
-
-def _by_count(counts: Counter[str]) -> list[str]:
-    return sorted(counts, key=lambda token: (-counts[token], token))
-
-
-def _tokenizer(tokens: Sequence[str]) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "vocab.txt"
-        file.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
-        return BertTokenizer(str(file), do_lower_case=True, model_max_length=POSITIONS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -35,8 +34,12 @@ EVAL = "eval_"  # the Trainer's prefix of measures
 Tell = Callable[[int, dict[str, float]], None]  # is called with step and measures of every validation
 
 
-class Learner(ABC):
+class Learner:
     """A model and how it learns.
+
+    A subclass has `batch(rows)`, inputs of the model for some rows of `training`; `loss(inputs, rng, step)`, the mean
+    of a batch, whose random draws `rng` makes, so that resumed trainings repeat them; `validation()` of the current
+    weights, in evaluation mode; `save(folder)`, which writes the model into an existing folder.
 
     Attributes:
         unit: rows of `training`: queries or texts.
@@ -56,22 +59,6 @@ class Learner(ABC):
     def __init__(self, start: Start, params: Any, made: Mapping[str, Any], content: Sequence[Any]) -> None:
         self.encoder, self.params = None if start.name == NOTHING else start.name, params
         self.made, self.content = dict(made), content
-
-    @abstractmethod
-    def batch(self, rows: Sequence[Any]) -> dict[str, Any]:
-        """Inputs of the model for some rows of `training`."""
-
-    @abstractmethod
-    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        """Mean loss of a batch; `rng` makes all random draws, so resumed trainings repeat them."""
-
-    @abstractmethod
-    def validation(self) -> Validation:
-        """Measures of the current weights, in evaluation mode."""
-
-    @abstractmethod
-    def save(self, folder: Path) -> None:
-        """Write the model into an existing folder."""
 
     def beside(self) -> dict[str, float]:
         """Further values of the weights, for validations and the record."""
@@ -106,7 +93,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
 
     after: Validation | None = None
 
-    def __init__(self, learner: Learner, folder: Path, checkpoints: bool, device: str, tell: Tell | None) -> None:
+    def __init__(self, learner: Any, folder: Path, checkpoints: bool, device: str, tell: Tell | None) -> None:
         params, every = learner.params, learner.params.evaluate_every or learner.epoch
         self.learner, self.params, self.tell = learner, params, tell
         self.seen, self.seconds, self._pass = 0, 0.0, (-1, 0)
@@ -242,7 +229,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
             self.learner.kept.save(folder)
 
 
-def fit(learner: Learner, kind: str, output: Path, checkpoints: bool, device: str, tell: Tell | None) -> Trained:
+def fit(learner: Any, kind: str, output: Path, checkpoints: bool, device: str, tell: Tell | None) -> Trained:
     """Train a learner and write the folder of the model; kind: its name, for the record.
 
     Raises:
