@@ -1,7 +1,6 @@
 "use strict";
 const form = document.querySelector(".filters"), count = document.getElementById("count");
 const cells = [...document.querySelectorAll("td [popovertarget]")];
-
 function filter() { // hides what the form leaves out; matrix.css hides rows and tables without a cell
   const wanted = [...new FormData(form)].filter(([, value]) => value);
   document.body.classList.toggle("filtered", wanted.length > 0);
@@ -23,7 +22,7 @@ function read() { // #state=changed&dataset=A&table=ID&open=ID, or #ID of a tabl
   for (const {name, options} of form.querySelectorAll("select")) {
     form.elements[name].selectedIndex = Math.max(0, [...options].findIndex(one => one.value === (parts.get(name) ?? "")));
   }
-  const table = document.getElementById(parts.get("table")), opened = document.getElementById(parts.get("open"));
+  const [table, opened] = ["table", "open"].map(name => document.getElementById(parts.get(name)));
   filter();
   if (table?.matches("details")) table.open = true;
   table?.scrollIntoView();
