@@ -24,8 +24,7 @@ from rnnreranker.data.topics import load_topics
 from rnnreranker.lab.tune.collections import cells_of
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.regress.specs.checks import SpecFile
-from rnnreranker.regress.specs.spec import Spec
+from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.train.fairness import read_neutrality
 
@@ -136,7 +135,7 @@ def test_yaml_that_is_damaged_or_that_readers_differ_on(tmp_path: Path, text: st
         RnnParams.from_yaml,
         lambda path: Space.of(path, RnnParams()),
         cells_of,
-        lambda path: SpecFile(path).read(Spec),
+        read_spec,
     ):
         with pytest.raises(InputError, match=rf"x\.yaml:?\d*: {AMBIGUOUS[text]}") as found:
             read(path)

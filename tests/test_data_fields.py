@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import shutil
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from command_module import module_of
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data import irds
@@ -19,7 +19,6 @@ from rnnreranker.data.fields import usual_fields
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.terms.word_weights import CollectionWeights
-from rnnreranker.regress.specs.methods import module_of
 from rnnreranker.search.inputs import document_texts
 
 TEXTS = ("Ottawa is the capital.", "It lies on a river.", "Winters bring snow.")
@@ -83,7 +82,7 @@ def test_titles_of_trec_and_of_ir_datasets(tmp_path: Path) -> None:
 
 
 def run(module: str, *argv: object) -> None:
-    main: Callable[[list[str]], int] = importlib.import_module(module_of(module)).main
+    main: Callable[[list[str]], int] = module_of(module).main
     assert main([str(word) for word in argv]) == 0
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rnnreranker.regress.plans import runner
-from rnnreranker.regress.plans.plan import LARGE, Plan, by_large_files, last_readers, make_plan, peak, readers
-from rnnreranker.regress.plans.step import Step
+from rnnreranker.regress.plans.plan import Plan, by_large_files, make_plan
+from rnnreranker.regress.plans.step import LARGE, Step
 from rnnreranker.regress.specs.checks import read_spec
 
 BIG = LARGE + 30
@@ -45,23 +46,23 @@ STEPS = [
     step("c", "x/terms", "b"),
     step("d", "x"),
 ]
-SIZE = {one.output: float(one.needs.get("disk_gb", 0)) for one in STEPS}
 
 
 def test_readers_of_something_large_come_first_and_behind_what_they_read() -> None:
-    ordered = [one.output.name for one in by_large_files(STEPS, SIZE)]
-    assert ordered == ["x", "terms", "a", "d", "y", "b", "c"]
-    small = dict.fromkeys(SIZE, LARGE - 1)
-    assert by_large_files(STEPS, small) == STEPS
+    assert [one.output.name for one in by_large_files(STEPS)] == ["x", "terms", "a", "d", "y", "b", "c"]
+    small = [replace(one, needs={}) for one in STEPS]
+    assert by_large_files(small) == small
 
 
-def test_what_is_large_is_needed_until_the_last_who_reads_any_part_of_it() -> None:
-    ordered = by_large_files(STEPS, SIZE)
-    read_by = readers(ordered, SIZE, kept=[Path("a"), Path("c"), Path("d")])
-    assert set(read_by) == {Path("x"), Path("y")}
-    assert last_readers(read_by) == {Path("c"): [Path("x")], Path("b"): [Path("y")]}
-    assert peak(ordered, SIZE, last_readers(read_by)) == 2 * BIG
-    assert readers(ordered, SIZE, kept=[Path("x"), Path("y")]) == {}
+def test_what_is_large_is_needed_until_the_last_who_reads_any_part_of_it(taken: list[str], tmp_path: Path) -> None:
+    plan = replace(two(tmp_path), conditions=(), steps=tuple(by_large_files(STEPS)))
+    assert set(plan.readers) == {Path("x"), Path("y")}
+    assert {str(one.output): plan.removed(one) for one in plan.steps if plan.removed(one)} == {
+        "c": [Path("x")],
+        "b": [Path("y")],
+    }
+    assert plan.needs() == {"disk_gb": 2 * BIG}
+    assert replace(plan, keep=True).readers == {}
 
 
 @pytest.fixture

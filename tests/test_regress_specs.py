@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from pathlib import Path
 
 import pytest
+from command_module import module_of
 
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
@@ -14,7 +14,6 @@ from rnnreranker.parts.base import parts
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import find_spec, read_spec
-from rnnreranker.regress.specs.methods import module_of
 from rnnreranker.regress.specs.spec import spec_names, specs_folder
 
 OWN = """\
@@ -78,7 +77,7 @@ class TestSchema:
     def test_a_good_spec_has_the_entries_of_its_parts_first(self, tmp_path: Path) -> None:
         spec = read_spec(write(tmp_path), data=True)
         assert [entry.id for entry in spec.conditions] == ["bm25", "dense", "trained", "dense-rnn", "hybrid"]
-        assert [spec.measures_of(entry) for entry in spec.query_sets] == [("RR@10", "nDCG@10"), ("RR@10",)]
+        assert [spec.measures_of(entry) for entry in spec.query_sets] == [["RR@10", "nDCG@10"], ["RR@10"]]
         assert [entry.id for entry in spec.conditions_of(spec.query_set("dev"))][-1] == "dense-rnn"
 
     def test_all_faults_come_at_once_each_with_file_and_line(self, tmp_path: Path) -> None:
@@ -86,11 +85,7 @@ class TestSchema:
         own = own.replace("qrels: msmarco-passage/dev/small", "qrels: msmarco-passage/dev/smal")
         own = own.replace("measures: [RR@10, nDCG@10]", "measures: [RR@10, nDGC@10]")
         own = own.replace("download_gb: 0.1", "downlod_gb: 0.1")
-        own = (
-            own.replace("of: dense,", "of: dens,")
-            .replace("k: 5", "k: 0")
-            .replace("expected: {dl: {dense", "expected: {dl: {dnse")
-        )
+        own = own.replace("of: dense,", "of: dens,").replace("k: 40", "k: -1")
         common = COMMON.replace("prebuilt:", "documents: x.tsv, prebuilt:").replace("evidence: {", "evidense: {")
         common = (
             common.replace("epochs: 2", "epoch: 2")
@@ -106,8 +101,7 @@ class TestSchema:
             "own.yaml:9: measures: nDGC@10: no such measure; did you mean nDCG",
             "own.yaml:10: needs downlod_gb; did you mean download_gb?",
             "own.yaml:12: of dens: not in conditions; did you mean dense",
-            "own.yaml:12: k=0: expected an integer >= 1",
-            "own.yaml:14: expected dnse: no such condition; did you mean dense",
+            "own.yaml:13: fuse=rrf:k=-1: k=-1: expected a finite number >= 0",
             "common.yaml:2: words: give either `prebuilt` or `documents`",
             "common.yaml:9: evidense: no such labeler; did you mean evidence?",
             "common.yaml:10: model=query: no setting epoch, did you mean epochs?",
@@ -138,15 +132,15 @@ class TestSchema:
     @pytest.mark.parametrize(
         ("before", "after", "message"),
         [
-            ("of: dense,", "of: dense-rnn,", r"own\.yaml:12: dense-rnn: cyclic steps: dense-rnn → dense-rnn"),
+            ("of: dense,", "of: dense-rnn,", r"own\.yaml:12: cyclic steps: dense-rnn → dense-rnn"),
             ("name: own", "name: other", r"own\.yaml:2: name other: this file is own\.yaml; the two must be the same"),
             ("parts: [common]", "parts: [comon]", r"own\.yaml:5: parts comon: no such file; did you mean common\?"),
             ("rerank: {rnn:", "rerank: {rn:", r"own\.yaml:12: rn: no such reranker; .*rnn"),
             ("of: dense, index: vectors", "of: dense", r"own\.yaml:12: dense-rnn: key index is missing"),
             ("index: vectors}", "index: words}", r"own\.yaml:12: reranker rnn: index words has no part dense"),
             ("of: dense,", "of: dense, retrieve: {dense: {}},", r"own\.yaml:12: dense-rnn: give one of"),
-            ("of: [bm25, dense]", "of: bm25", r"own\.yaml:13: hybrid: `of` has 1 entries; expected the conditions"),
-            ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; expected"),
+            ("of: [bm25, dense]", "of: bm25", r"own\.yaml:13: hybrid: `of` has 1 entries; fuse takes two or more"),
+            ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; rerank takes one"),
             ("k: 40", "k: -1", r"own\.yaml:13: fuse=rrf:k=-1: k=-1: expected a finite number >= 0"),
             ("rrf: {", "rrff: {", r"own\.yaml:13: fuse=rrff:k=40: no such fusion; did you mean rrf"),
             ("query_sets: [dl]", "query_sets: [d]", r"own\.yaml:13: query_sets d: not in query_sets; .*dl"),
@@ -297,7 +291,7 @@ class TestTheProjectsOwn:
             spec = read_spec(specs_folder() / f"{name}.yaml")
             for step in make_plan(spec, works=spec.works).steps:
                 if step.module not in parsers:
-                    parsers[step.module] = importlib.import_module(module_of(step.module)).make_parser()
+                    parsers[step.module] = module_of(step.module).make_parser()
                 args = parsers[step.module].parse_args(step.argv)
                 added = [f"{args.output}/{folder}" for folder in [one.folder or name for name, one in parts().items()]]
                 assert str(step.output) in (args.output, getattr(args, "record", None), *added)

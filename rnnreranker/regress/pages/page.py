@@ -9,7 +9,7 @@ from rnnreranker.base.pages import render
 from rnnreranker.base.record import Record
 from rnnreranker.base.tables import interval
 from rnnreranker.regress.plans.plan import make_plan
-from rnnreranker.regress.specs.methods import UNITS, models_in, needs_of, needs_text, use_with_folders
+from rnnreranker.regress.specs.methods import UNITS, models_in, needs_of, needs_text, with_folders
 from rnnreranker.regress.specs.spec import Spec, planned
 
 SHORT_PLAN = 40  # steps: the page shows a plan of at most so many
@@ -44,7 +44,7 @@ def spec_page(
         "regress.pages",
         "spec.md.j2",
         spec=spec,
-        functions={one.__name__: one for one in (models_in, use_with_folders, needs_of, needs_text, interval)},
+        functions={one.__name__: one for one in (models_in, with_folders, needs_of, needs_text, interval)},
         needs=[*filter(None, [numbers, *texts])],
         counts=counts,
         printed=sorted(printed, key=lambda cell: (sets.index(cell["query_set"]), order.index(cell["condition"]))),

@@ -78,7 +78,6 @@ class Table(Entry):
 class Paper(Entry):
     """A paper's tables."""
 
-    in_another = False
     schema_: Literal[3] = Field(3, alias="schema")
     name: str  # paper-000
     title: str
@@ -123,7 +122,8 @@ def read_paper(name: str, folder: Path) -> Paper:
     """
     known = paper_names(folder)
     refuse((name not in known, f"{name}: no such paper in {folder / 'papers'}; {nearest(name, known)}"))
-    return SpecFile(folder / "papers" / f"{name}.yaml").read(Paper)
+    document = SpecFile(folder / "papers" / f"{name}.yaml")
+    return document.read(document.entry(Paper, document.content))
 
 
 def cells_of(paper: Paper) -> list[dict[str, Any]]:

@@ -36,16 +36,6 @@ class Measured:
     """
 
     def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run | Path], hits: int = 0) -> None:
-        self.spec, self.query_set = spec, query_set
-        self.runs: dict[str, Run] = {}
-        self.errors: dict[str, RnnrerankerError] = {}
-        self.scores: dict[str, dict[str, Scores]] = {}  # protocol, run
-        try:
-            self._measure(runs, hits)
-        except RnnrerankerError as error:
-            self.errors, self.runs = dict.fromkeys(runs, error), {}
-
-    def _measure(self, runs: Mapping[str, Run | Path], hits: int) -> None:
         from rnnreranker.data.qrels import load_qrels
         from rnnreranker.data.topics import load_topics
         from rnnreranker.evaluate import evaluate
@@ -53,16 +43,23 @@ class Measured:
         from rnnreranker.evaluate.scores import judged_documents, notice_unjudged
         from rnnreranker.runs import Run
 
-        self.kinds = {kind: set(load_topics(name)) for kind, name in self.query_set.kinds.items()}
-        self.qrels = load_qrels(self.query_set.qrels)
-        judged = judged_documents(self.qrels)
-        asked = self.spec.measures_of(self.query_set)
+        self.spec, self.query_set = spec, query_set
+        self.runs: dict[str, Run] = {}
+        self.errors: dict[str, RnnrerankerError] = {}
+        self.scores: dict[str, dict[str, Scores]] = {}  # protocol, run
+        try:
+            self.kinds = {kind: set(load_topics(name)) for kind, name in query_set.kinds.items()}
+            self.qrels = load_qrels(query_set.qrels)
+            judged = judged_documents(self.qrels)
+        except RnnrerankerError as error:
+            self.errors = dict.fromkeys(runs, error)
+            return
         for name, given in runs.items():
             try:
                 run = Run.read(given) if isinstance(given, Path) else given
                 notice_unjudged({name: run}, judged)
-                measures = [one for one in asked if cutoff_of(one) <= (hits or depth_of(run))]
-                for protocol in self.query_set.protocols if measures else ():
+                measures = [one for one in spec.measures_of(query_set) if cutoff_of(one) <= (hits or depth_of(run))]
+                for protocol in query_set.protocols if measures else ():
                     scores = evaluate({name: run}, self.qrels, measures, protocol)
                     self.scores.setdefault(protocol, {})[name] = scores
                 self.runs[name] = run
@@ -163,7 +160,7 @@ def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[
     from rnnreranker.data.topics import load_topics
 
     query_set, alike = measured.query_set, _redundancy(plan, measured.runs)
-    steps, given = {step.output: step for step in plan.steps}, plan.given()
+    given = plan.given()
     bases = {name: condition.base for condition in plan.conditions for name in condition.run_names if condition.base}
     differences = measured.differences([(name, base) for name, base in bases.items() if name in files])
     judged = {"judged": len(measured.qrels), **_collection(plan, measured.qrels)}
@@ -176,7 +173,7 @@ def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[
     records = []
     for name in measured.runs:
         path = files[name]
-        chain = chain_of(path, steps)
+        chain = list(plan.needed([path]).values())
         outcome = {**measured.outcome(name, single), **judged, "sha256": file_digest(path)}
         if name in alike:
             outcome["redundancy"] = alike[name]
@@ -192,29 +189,15 @@ def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[
     return records
 
 
-def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
-    """The steps that make a file, each once, in order."""
-    chain: dict[Path, Step] = {}
-
-    def visit(output: Path) -> None:
-        if output in steps and output not in chain:
-            for before in steps[output].inputs:
-                visit(before)
-            chain[output] = steps[output]
-
-    visit(path)
-    return list(chain.values())
-
-
 def chains(plan: Plan) -> dict[Key, str]:
     """Query set and condition → a digest of the commands that make its runs."""
-    steps = {step.output: step for step in plan.steps}
     known: dict[Key, str] = {}
     for query_set in plan.query_sets:
         for condition in plan.conditions:
-            if made := [path for path in plan.run_files(condition, query_set) if path in steps]:
-                chain = dict.fromkeys(step.command() for path in made for step in chain_of(path, steps))
-                known[query_set.id, condition.id] = fingerprint(*chain)
+            if chain := plan.needed(plan.run_files(condition, query_set)):
+                known[query_set.id, condition.id] = fingerprint(
+                    *dict.fromkeys(step.command() for step in chain.values())
+                )
     return known
 
 

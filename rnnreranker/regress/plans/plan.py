@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,6 @@ from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, index_name, run_f
 from rnnreranker.regress.specs.entries import Condition, IndexEntry, QuerySet, Work
 from rnnreranker.regress.specs.methods import needs_of, needs_text
 from rnnreranker.regress.specs.spec import Spec, planned
-
-LARGE = 20.0  # GB from which on the output of a step is removed when nobody needs it any more
-REMOVABLE = ("index", "search", "labels", "negatives")  # commands whose output can be; trained models stay
 
 
 @dataclass(frozen=True)
@@ -56,21 +53,37 @@ class Plan:
         named = ((index, index_name(index, self.folder)) for index in self.spec.indexes)
         return [(index, name) for index, name in named if name in read]
 
-    @cached_property
-    def sizes(self) -> dict[Path, float]:
-        """Output of a step → GB of disk, without prebuilt indexes."""
-        return sizes(self.steps, self.spec)
+    def needed(self, outputs: Iterable[Path], wanted: Callable[[Step], bool] = bool) -> dict[Path, Step]:
+        """The wanted steps that outputs need, by output, each after its inputs."""
+        by_output = {step.output: step for step in self.steps}
+        taken: dict[Path, Step] = {}
+
+        def visit(path: Path) -> None:
+            step = by_output.get(path)
+            if step and path not in taken and wanted(step):
+                for before in step.inputs:
+                    visit(before)
+                taken[path] = step
+
+        for path in outputs:
+            visit(path)
+        return taken
 
     @cached_property
     def readers(self) -> dict[Path, list[Path]]:
         """Large outputs to remove → the outputs of their readers; not what measuring reads."""
-        read = {self.spec.redundancy, *(entry.id for entry in self.spec.indexes if entry.count)}
-        indexes = (Path(index_name(entry, self.folder)) for entry in self.spec.indexes if entry.id in read)
-        return {} if self.keep else readers(self.steps, self.sizes, {*self.outputs(), *indexes})
+        read = (entry for entry in self.spec.indexes if entry.count or entry.id == self.spec.redundancy)
+        kept = {*self.outputs(), *(Path(index_name(entry, self.folder)) for entry in read)}
+        reading = {
+            one.output: [step.output for step in self.steps if step != one and step.reads(one)]
+            for one in self.steps
+            if one.large and one.output not in kept and not self.keep
+        }
+        return {output: by for output, by in reading.items() if by}
 
-    @property
-    def removed(self) -> dict[Path, list[Path]]:
-        return last_readers(self.readers)
+    def removed(self, step: Step) -> list[Path]:
+        """The outputs that are removed after a step."""
+        return [output for output, reading in self.readers.items() if reading[-1] == step.output]
 
     def evaluations(self) -> list[str]:
         """The lines that print the values of all runs."""
@@ -94,11 +107,10 @@ class Plan:
         for folder in dict.fromkeys(output.parent for output in made):
             lines.append(shlex.join(["mkdir", "-p", str(folder)]))
         lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]
-        gone = self.removed
         for number, step in enumerate(self.steps, 1):
             needs = f": {needs_text(step.needs)}" if step.needs else ""
             lines += [f"# {number} of {len(self.steps)}{needs}", step.command()]
-            lines += [shlex.join(["rm", "-r", str(output)]) for output in gone.get(step.output, ())]
+            lines += [shlex.join(["rm", "-r", str(output)]) for output in self.removed(step)]
         lines += self.evaluations()
         lacking = {entry.id: planned(self.spec, entry) for entry in self.conditions}
         return [*lines, *(f"# {name}: planned: {text}" for name, text in lacking.items() if text)]
@@ -107,7 +119,11 @@ class Plan:
         """The needs of the plan; of disk the most at a time."""
         total = needs_of([self.spec.needs, *(entry.needs for entry in self.query_sets)] + [s.needs for s in self.steps])
         if "disk_gb" in total:
-            total["disk_gb"] -= sum(self.sizes.values()) - peak(self.steps, self.sizes, self.removed)
+            size, taken, most = {step.output: step.disk for step in self.steps}, 0.0, 0.0
+            for step in self.steps:
+                most = max(most, taken := taken + step.disk)
+                taken -= sum(size[output] for output in self.removed(step))
+            total["disk_gb"] += most - sum(size.values())
         return total
 
 
@@ -133,62 +149,18 @@ def make_plan(
                 maker.condition(condition, query_set)
     for work in works:
         maker.work(work)
-    made = list(maker.steps.values())
-    steps = tuple(by_large_files(made, sizes(made, spec)))
-    return Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), steps, published or {}, keep)
+    steps = by_large_files(list(maker.steps.values()))
+    return Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), tuple(steps), published or {}, keep)
 
 
-def sizes(steps: Sequence[Step], spec: Spec) -> dict[Path, float]:
-    """The GB of the outputs of steps, as `Plan.sizes`."""
-    prebuilt = {entry.prebuilt: float(entry.needs.get("disk_gb", 0)) for entry in spec.indexes if entry.prebuilt}
-    known = {}
-    for step in steps:
-        of_others = prebuilt.get(step.value("index"), 0.0) if "download_gb" in step.needs else 0.0
-        known[step.output] = float(step.needs.get("disk_gb", 0)) - of_others
-    return known
-
-
-def by_large_files(steps: Sequence[Step], size: Mapping[Path, float]) -> list[Step]:
+def by_large_files(steps: Sequence[Step]) -> list[Step]:
     """The steps in an order with the readers of a large file right behind it."""
-    large = {step.output for step in steps if size[step.output] >= LARGE and step.module in REMOVABLE}
-    if not large:
+    if not (large := {step.output for step in steps if step.large}):
         return list(steps)
-    made = {step.output for step in steps}
-    waiting, ordered = list(steps), dict[Path, Step]()
+    made, waiting, ordered = {step.output for step in steps}, list(steps), dict[Path, Step]()
     while waiting:
         ready = (step for step in waiting if ordered.keys() >= made.intersection(step.inputs))
         step = next((step for step in ready if large.intersection(step.inputs)), waiting[0])
         waiting.remove(step)
         ordered[step.output] = step
     return list(ordered.values())
-
-
-def readers(steps: Sequence[Step], size: Mapping[Path, float], kept: Collection[Path]) -> dict[Path, list[Path]]:
-    """Large outputs, without `kept` ones → the outputs of their readers."""
-    reading = {
-        one.output: [
-            step.output
-            for step in steps
-            if step != one and any(path.is_relative_to(one.output) for path in (*step.inputs, step.output))
-        ]
-        for one in steps
-        if one.module in REMOVABLE and one.output not in kept and size[one.output] >= LARGE
-    }
-    return {output: by for output, by in reading.items() if by}
-
-
-def last_readers(read_by: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Path]]:
-    last: dict[Path, list[Path]] = {}
-    for output, reading in read_by.items():
-        last.setdefault(reading[-1], []).append(output)
-    return last
-
-
-def peak(steps: Sequence[Step], size: Mapping[Path, float], gone: Mapping[Path, Sequence[Path]]) -> float:
-    """The most GB of outputs at a time; gone: output of a step → those removed then."""
-    taken = most = 0.0
-    for step in steps:
-        taken += size[step.output]
-        most = max(most, taken)
-        taken -= sum(size.get(output, 0.0) for output in gone.get(step.output, ()))
-    return most

@@ -15,21 +15,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from rnnreranker.base import command
 from rnnreranker.base.command import say
 from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.base.method import PACKAGE
-from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import Record, read_records
-from rnnreranker.regress.plans.inputs import REMOVED, Keys, forget, read_stamp, stale_steps, was_taken, write_stamp
+from rnnreranker.regress.plans.inputs import REMOVED, Keys, read_stamp, stale_steps, stamp_file, was_taken, write_stamp
 from rnnreranker.regress.plans.measure import Key, measure
 from rnnreranker.regress.plans.obstacles import obstacles
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.step import PASTE_FOLDER, State, Step, work_file
 from rnnreranker.regress.records import compare, records_file
 from rnnreranker.regress.specs.entries import Condition, QuerySet
+from rnnreranker.regress.specs.methods import needs_text
 from rnnreranker.regress.specs.spec import Spec, planned
 
 RUNNING: set[subprocess.Popen[bytes]] = set()
@@ -47,11 +47,11 @@ class Outcome:
 
     def reasons(self) -> dict[State, list[str]]:
         """Why something is missing → its names."""
-        reasons: dict[State, list[str]] = {}
+        reasons: dict[State, dict[str, None]] = defaultdict(dict)
         for (_, name), state in self.states.items():
-            if state.kind in ("skipped", "error") and name not in reasons.setdefault(state, []):
-                reasons[state].append(name)
-        return reasons
+            if state.kind in ("skipped", "error"):
+                reasons[state][name] = None
+        return {state: list(names) for state, names in reasons.items()}
 
 
 def chosen_plan(
@@ -70,18 +70,18 @@ def chosen_plan(
     if not only:
         return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works, published, keep)
     works = [work for work in spec.works if work.id in only]
-    wanted: list[Condition] = []
+    wanted: dict[str, Condition] = {}
 
-    def visit(condition: Condition) -> None:
-        for name in filter(None, (*condition.of, condition.against)):
-            visit(spec.condition(name))
-        if condition not in wanted:
-            wanted.append(condition)
+    def visit(name: str) -> None:
+        condition = spec.condition(name)
+        for other in filter(None, (*condition.of, condition.against)):
+            visit(other)
+        wanted.setdefault(name, condition)
 
     for name in only:
         if name not in [work.id for work in works]:
-            visit(spec.condition(name))
-    return make_plan(spec, folder, wanted, query_sets, works, published, keep)
+            visit(name)
+    return make_plan(spec, folder, list(wanted.values()), query_sets, works, published, keep)
 
 
 def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = None, *, fresh: bool = False) -> Outcome:
@@ -91,35 +91,25 @@ def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = N
         folder: of the specs with their records.
         jobs, take: see `run_plan`; fresh: take current steps again.
     """
-    if fresh:
-        forget(plan)
+    for step in plan.steps if fresh else ():
+        stamp_file(step).unlink(missing_ok=True)
     lost = run_plan(plan, jobs, take)
     records, states = measure(plan, lost)
     before = read_records(records_file(folder, plan.spec.name))
     states |= {(entry.outcome["query_set"], entry.name): compare(plan.spec, entry, before) for entry in records}
     for condition in plan.conditions:
         if lacking := planned(plan.spec, condition):
-            for query_set in plan.query_sets:
-                states[(query_set.id, condition.id)] = State("skipped", lacking)
+            states |= {(one.id, condition.id): State("skipped", lacking) for one in plan.query_sets}
     for work in plan.works:
         path = work_file(plan.spec, plan.folder, work)
         made = [] if path in lost else read_records(path)
         for entry in made:
-            texts = {key: _pasted(getattr(entry, key), plan.folder) for key in ("outcome", "commands")}
-            records.append(replace(entry, spec=plan.spec.name, name=work.id, **texts))
+            texts = json.dumps([entry.outcome, entry.commands]).replace(f"{plan.folder}{os.sep}", f"{PASTE_FOLDER}/")
+            outcome, commands = json.loads(texts)
+            records.append(replace(entry, spec=plan.spec.name, name=work.id, outcome=outcome, commands=commands))
         none = State("error", f"{work.id}: its command wrote no record")
         states["", work.id] = lost.get(path) or (State("new") if made else none)
     return Outcome(records, states)
-
-
-def _pasted(value: Any, folder: Path) -> Any:
-    """A value of a record with `PASTE_FOLDER` for the folder of this machine.
-
-    >>> _pasted({"command": "study --index /home/me/cache/indexes/one", "seconds": 1}, Path("/home/me/cache"))
-    {'command': 'study --index runs/indexes/one', 'seconds': 1}
-    """
-    text = json.dumps(value).replace(f"{folder}{os.sep}", f"{PASTE_FOLDER}{os.sep}")
-    return json.loads(text)
 
 
 def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:
@@ -130,14 +120,15 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
     keys, take = Keys(plan), take or _process
     blocked = obstacles(plan, stale_steps(plan, keys))
     steps = stale_steps(plan, keys, without=blocked)  # nor what only blocked ones need
-    _say_sizes(plan, steps)
+    if needs := replace(plan, steps=tuple(steps)).needs() if steps else {}:
+        say(f"{command.counted(len(steps), 'step')}: {needs_text(needs)}")
     locks: dict[str, threading.Lock] = defaultdict(threading.Lock)  # the parts of an index are made one at a time
     futures: dict[Path, Future[State | None]] = {}
 
     def run_step(step: Step) -> State | None:
-        before = [futures[path] for path in step.inputs if path in futures]
-        if reason := next(filter(None, (one.result() for one in before)), None):
-            return reason
+        for path in step.inputs:
+            if path in futures and (reason := futures[path].result()):
+                return reason
         with locks[step.value("output") or str(step.output)]:
             state = _run(step, keys, take)
         with locks[REMOVED]:
@@ -156,16 +147,6 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
                 process.terminate()
             raise
     return {**blocked, **lost}
-
-
-def _say_sizes(plan: Plan, steps: list[Step]) -> None:
-    needs = replace(plan, steps=tuple(steps)).needs() if steps else {}
-    if any(needs.get(key) for key in ("download_gb", "disk_gb")):
-        count, disk = command.counted(len(steps), "step"), needs.get("disk_gb", 0)
-        say(f"{count}: {needs.get('download_gb', 0):g} GB to download, {disk:g} GB of disk at most at a time")
-    wanted, here = max((float(step.needs.get("ram_gb", 0)) for step in steps), default=0.0), memory_gb()
-    if wanted > here > 0:
-        say(f"a step needs about {wanted:g} GB of memory, this machine has {here:.0f}: it may be slow or fail")
 
 
 def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker.base.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.base.settings import words
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.names import BUILT_IN
@@ -21,6 +21,10 @@ from rnnreranker.regress.specs.spec import Spec
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 RUNS = "runs"  # the argument of `fuse` that has no flag
+DEVICE = "device"  # where a step computes: its output does not depend on it but for the last bits
+NOT_READ = ("output", "record", "tag", DEVICE)  # flags whose values are not read, even those that name a file
+LARGE = 20.0  # GB from which on the output of a step is removed when nobody needs it any more
+REMOVABLE = ("index", "search", "labels", "negatives")  # commands whose output can be; trained models stay
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Step:
     Attributes:
         request: flag (with _ for -) → value, in printing order; a list follows one flag, each word of a tuple its own.
         output: the file or folder that it makes; inputs: files of other steps.
+        needs: those of a prebuilt index too that it is the first to read; downloads: these alone.
     """
 
     module: str
@@ -37,6 +42,7 @@ class Step:
     output: Path
     inputs: tuple[Path, ...] = ()
     needs: dict[str, Any] = field(default_factory=dict)
+    downloads: dict[str, Any] = field(default_factory=dict)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -52,6 +58,20 @@ class Step:
         value = self.request.get(name, "")
         return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
+    @property
+    def disk(self) -> float:
+        """GB of its output."""
+        return float(self.needs.get("disk_gb", 0)) - float(self.downloads.get("disk_gb", 0))
+
+    @property
+    def large(self) -> bool:
+        """Whether its output is removed after its last reader."""
+        return self.module in REMOVABLE and self.disk >= LARGE
+
+    def reads(self, other: Step) -> bool:
+        """Whether it reads any part of the output of another step, or adds to it."""
+        return any(path.is_relative_to(other.output) for path in (*self.inputs, self.output))
+
 
 def request_words(name: str, value: Any) -> Iterator[str]:
     """A value of a request in words of the command line.
@@ -66,6 +86,29 @@ def request_words(name: str, value: Any) -> Iterator[str]:
     else:
         for one in value if isinstance(value, tuple) else (value,):
             yield from words({name: one})
+
+
+def named_in(request: Mapping[str, Any]) -> Iterator[str]:
+    """The values of a request that may name an input."""
+    for name, value in request.items():
+        if name not in NOT_READ:
+            yield from _texts(value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+        return
+    yield (text := str(value))
+    try:
+        form = Written.read(text)
+    except InputError:
+        form = Written(text)
+    if form.params or form.preset:
+        yield from _texts([form.name, form.preset, *form.params.values()])
+    elif "," in text:  # a list of names
+        yield from text.split(",")
 
 
 def run_files(spec: Spec, folder: Path, condition: Condition, query_set: QuerySet) -> list[Path]:

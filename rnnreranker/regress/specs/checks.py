@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import functools
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, UnavailableError, nearest, problems_of
 from rnnreranker.base.files import read_text
 from rnnreranker.base.files.yaml_files import KeyPath, parse_yaml
-from rnnreranker.regress.specs.spec import (
-    KINDS,
-    Entry,
-    QuerySet,
-    Spec,
-    spec_names,
-)
+from rnnreranker.data import local
+from rnnreranker.data.names import BUILT_IN_TOPICS, is_path
+from rnnreranker.regress.specs.methods import data_sets
+from rnnreranker.regress.specs.spec import KINDS, Condition, Entry, QuerySet, Spec, link_faults, spec_names
 
 IN_PARTS = ("indexes", "models", "conditions")
+DATA = ("documents", "topics", "qrels")  # keys whose values name data sets
 E = TypeVar("E", bound=Entry)
 
 
@@ -39,7 +38,7 @@ class SpecFile:
             raise InputError(f"{path}:1: expected a mapping with schema, name, …")
         self.path = path
         self.content: dict[str, Any] = content
-        self._lines = {keys: (path, line) for keys, line in lines.items()}
+        self.lines = {keys: (path, line) for keys, line in lines.items()}
         self.problems = [((path, line), text) for text, line in strange]
 
     def problem(self, keys: KeyPath, text: str) -> None:
@@ -48,9 +47,9 @@ class SpecFile:
 
     def where(self, keys: KeyPath) -> tuple[Path, int]:
         """File and line of a path of keys, or of its nearest parent."""
-        while keys not in self._lines:
+        while keys not in self.lines:
             keys = keys[:-1]
-        return self._lines[keys]
+        return self.lines[keys]
 
     def add(self, part: SpecFile) -> None:
         """Put the entries of a part before those of this file."""
@@ -58,69 +57,48 @@ class SpecFile:
         for key, entries in part.content.items():
             own = self.content.get(key, {})
             if key not in IN_PARTS:
-                part.problem((key,), f"unknown key {key}; parts have {', '.join(IN_PARTS)}")
-                self.problems.append(part.problems[-1])
+                self.problems.append((part.where((key,)), f"unknown key {key}; parts have {', '.join(IN_PARTS)}"))
             elif isinstance(own, dict) and isinstance(entries, dict):
                 for name in set(own) & set(entries):
                     self.problem((key, name), f"{name} stands a second time among the {key}, here or in the parts")
                 self.content = {**self.content, key: {**entries, **own}}
-        self._lines = {**part._lines, **self._lines}
+        self.lines = {**part.lines, **self.lines}
 
-    def read(self, kind: type[E], data: bool = False) -> E:
-        """The entry of the content; data: look up the names of data sets.
+    def entry(self, kind: type[E], content: Any, keys: KeyPath = ()) -> E | None:
+        """The entry at a path of keys, or None; notes its mistakes."""
+        try:
+            made = kind.model_validate(content)
+        except ValidationError as error:
+            for one in error.errors(include_url=False):
+                kinds = [kind] if len(one["loc"]) == 1 else Entry.__subclasses__()
+                known = [field.alias or name for of in kinds for name, field in of.model_fields.items()]
+                self.problem(*_said((*keys, *one["loc"]), one, known))
+            return None
+        made._keys = keys
+        for where, said in made.faults():
+            of_entry = f"{keys[-1]}: " if keys and not where else ""
+            self.problem((*keys, *where), f"{of_entry}{said}")
+        return made
 
-        Raises:
-            InputError: all mistakes, each with file:line.
-        """
-        made, errors = _validated(kind, self.content, {"data": data})
-        bad = {one["loc"][:3] for one in errors}
-        if errors:  # the rest may have wrong links too
-            _, more = _validated(kind, _without(self.content, errors), {"rest": True})
-            errors += [one for one in more if one not in errors and not bad & {one["loc"][:n] for n in (1, 2, 3)}]
-        for one in errors:
-            self.problem(*_said(one))
+    def read(self, made: E | None) -> E:
+        """The entry that was made of the file; InputError: all noted mistakes, each with file:line."""
         if self.problems or made is None:
             said = sorted(dict.fromkeys(self.problems), key=lambda one: (one[0][0] != self.path, *one[0]))
             raise InputError("; ".join(f"{path}:{line}: {text}" for (path, line), text in said))
         return made
 
 
-def _validated(kind: type[E], content: Any, context: dict[str, Any]) -> tuple[E | None, list[Any]]:
-    """The entry of a mapping, or None; and pydantic's errors, with hints for unknown keys."""
-    try:
-        return kind.model_validate(content, context=context), []
-    except ValidationError as error:
-        errors: list[Any] = error.errors(include_url=False)
-        return None, [{**one, "hint": context.get(str(one["loc"][-1]) if one["loc"] else "", "")} for one in errors]
-
-
-def _said(error: dict[str, Any]) -> tuple[KeyPath, str]:
+def _said(keys: KeyPath, error: Any, known: list[str]) -> tuple[KeyPath, str]:
     """The keys of an error of pydantic, and its message in our words."""
-    keys, kind = error["loc"], error["type"]
-    name = next((key for key in reversed(keys) if isinstance(key, str)), "the file")
+    name, kind = next((key for key in reversed(keys) if isinstance(key, str)), "the file"), error["type"]
     if kind == "missing":
         return keys[:-1], f"key {name} is missing"
     if kind == "extra_forbidden":
-        return keys, f"unknown key {name}; {error['hint']}"
+        return keys, f"unknown key {name}; {nearest(name, known)}"
     if kind == "value_error":
-        of_entry = f"{name}: " if len(keys) == 2 and keys[0] in KINDS else ""
-        return keys, f"{of_entry}{error['ctx']['error']}"
+        return keys, str(error["ctx"]["error"])
     expected = error["msg"].replace("Input should be", "expected").replace("valid dictionary", "mapping")
     return keys, f"{name}: {error['input']!r}; {expected.partition(' or instance')[0]}"
-
-
-def _without(content: Any, errors: list[Any]) -> Any:
-    """A content without the values that have errors."""
-    kept = {key: {**value} if key in KINDS and isinstance(value, dict) else value for key, value in content.items()}
-    for one in errors:
-        keys = one["loc"][: 3 if one["loc"] and one["loc"][0] in KINDS else 1]
-        group = kept
-        for key in keys[:-1]:
-            group[key] = {**group[key]} if isinstance(group.get(key), dict) else {}
-            group = group[key]
-        if keys and (one["type"] != "value_error" or len(keys) != 2):
-            group.pop(keys[-1], None)
-    return kept
 
 
 def query_set_names(folder: Path) -> dict[str, str]:
@@ -167,31 +145,48 @@ def read_spec(path: Path, data: bool = False) -> Spec:
         InputError: all mistakes, each with file:line.
     """
     document = SpecFile(path)
-    for part in list(_parts(document))[::-1]:
-        document.add(part)
-    content = document.content
+    listed = document.content.get("parts")
+    for number, name in [*enumerate(listed if isinstance(listed, list) else ())][::-1]:
+        file = path.parent / "parts" / f"{name}.yaml"
+        if file.is_file():
+            document.add(SpecFile(file))
+        else:
+            hint = nearest(str(name), spec_names(file.parent))
+            document.problem(("parts", number), f"parts {name}: no such file; {hint}")
+    content = {**document.content}
     if content.get("name") not in (None, path.stem):
         said = f"name {content['name']}: this file is {path.name}; the two must be the same"
         document.problem(("name",), said)
-    indexes, conditions = content.get("indexes"), content.get("conditions")
-    if isinstance(indexes, dict) and len(indexes) == 1 and isinstance(conditions, dict):
-        usual = {"index": next(iter(indexes))}
-        of_index = {"retrieve", "expand", "rerank"}
-        conditions = {
-            name: usual | its if isinstance(its, dict) and of_index & set(its) else its
-            for name, its in conditions.items()
-        }
-        document.content = {**content, "conditions": conditions}
-    return document.read(Spec, data)
+    groups: dict[str, dict[str, Any]] = {}
+    ids = {group: content.get(group) or {} for group in KINDS}
+    for group, kind in KINDS.items():
+        if not isinstance(ids[group], dict):
+            document.problem((group,), f"{group}: expected ids with their entries")
+            ids[group] = {}
+        usual = {"index": next(iter(ids["indexes"]))} if kind is Condition and len(ids["indexes"]) == 1 else {}
+        groups[group] = {}
+        for name, its in ids[group].items():
+            of_index = isinstance(its, dict) and {"retrieve", "expand", "rerank"} & set(its)
+            if entry := document.entry(kind, usual | its if of_index else its, (group, str(name))):
+                groups[group][entry.id] = entry
+        content[group] = tuple(groups[group].values())
+    for keys, said in link_faults(groups, ids):
+        document.problem(keys, said)
+    for keys in [keys for keys in document.lines if data and keys and keys[0] in KINDS and keys[-1] in DATA]:
+        value: Any = document.content
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        for said in problems_of(functools.partial(_look_up, value, str(keys[-1]))) if isinstance(value, str) else ():
+            document.problem(keys, said)
+    return document.read(document.entry(Spec, content))
 
 
-def _parts(own: SpecFile) -> Iterator[SpecFile]:
-    """The files of the parts that a spec names."""
-    listed = own.content.get("parts")
-    for number, name in enumerate(listed if isinstance(listed, list) else ()):
-        path = own.path.parent / "parts" / f"{name}.yaml"
-        if path.is_file():
-            yield SpecFile(path)
-        else:
-            known = spec_names(path.parent)
-            own.problem(("parts", number), f"parts {name}: no such file; {nearest(str(name), known)}")
+def _look_up(name: str, kind: str) -> None:
+    """Look up the data sets in a name; a step looks for files."""
+    from rnnreranker.data import irds
+
+    for one, of in data_sets(name, kind) if name else ():
+        if not is_path(one) and one not in BUILT_IN_TOPICS:
+            with contextlib.suppress(UnavailableError):  # known, and not here: the step that needs it says so
+                if local.source(one, of) == one:
+                    irds.load(one)

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
-from rnnreranker.base.errors import InputError, nearest, problems_of
+from rnnreranker.base.arguments import flag
+from rnnreranker.base.errors import nearest, problems_of
 from rnnreranker.base.files.yaml_files import KeyPath
-from rnnreranker.base.method import find, names
+from rnnreranker.base.method import find, names, setting_of
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.data.qrels import named_protocol
-from rnnreranker.index.request import USUAL
+from rnnreranker.index.request import USUAL, choose_part
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.methods import (
     Aggregation,
     Bounds,
-    Documents,
     Expander,
     Feedback,
     Filter,
@@ -42,99 +31,62 @@ from rnnreranker.regress.specs.methods import (
     Names,
     Needs,
     Protocols,
-    Qrels,
     Reranker,
     Retriever,
     Start,
-    Topics,
+    Teacher,
     Training,
-    beside_parts,
-    beside_uses,
-    check_part,
+    flags_of,
     has_context,
-    listed,
-    models_in,
+    spec_part,
+    with_folders,
 )
 
 STEPS = ("candidates", "labels", "negatives")  # of a model, before its training; models that want the same share them
-NOWHERE = ("none",)  # query sets of a condition that is not measured
+NOWHERE = "none"  # the query set of a condition that is not measured
 WORKS = {  # key of a spec: kind of record; `MODULES` has the command
     "studies": "study",
     "tunings": "tuning",
     "recoveries": "recovery",
     "diagnoses": "diagnosis",
 }
+MODULES = {"tuning": "tune", "recovery": "recover", "diagnosis": "diagnose"}  # kind of work
+MODEL_OPTIONS = ("arms", "encoder")  # of works, that may name models
 Faults = Iterator[tuple[KeyPath, str]]  # the keys of a value in an entry, () = the entry; what is wrong with it
-E = TypeVar("E", bound="Entry")
+Several = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
 
 
 class Entry(BaseModel):
-    """The value of a key of a YAML file; refuses unknown keys and what `faults` yields."""
+    """The value of a key of a YAML file. `faults` has the mistakes that its types do not.
+
+    Attributes:
+        named: key → the group whose ids it has.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    in_another: ClassVar[bool] = True  # entry
-    required: ClassVar[Sequence[str]] = ()  # keys that must be there
-    _id: str = ""
-    _kind: str = ""  # of a work
+    named: ClassVar[Mapping[str, str]] = {}
+    _keys: KeyPath = ()
 
     @property
     def id(self) -> str:
         """Its key in the file."""
-        return self._id
+        return str(self._keys[-1])
 
     def faults(self) -> Faults:
         """The keys of each wrong value, and the message."""
-        for key in self.required:
-            if key not in self.model_fields_set:
-                yield (), f"key {key.rstrip('_')} is missing"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _note_hints(cls, content: Any, info: ValidationInfo) -> Any:
-        """Note the nearest known key of each unknown one."""
-        if isinstance(content, dict) and info.context is not None:
-            known = [field.alias or name for name, field in cls.model_fields.items()]
-            info.context.update({str(key): nearest(str(key), known) for key in content if key not in known})
-        return content
-
-    @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Any:
-        rest = (info.context or {}).get("rest", False)  # of what has errors: links alone are checked, by the spec
-        if errors := [] if rest and self.in_another else list(self.faults()):
-            details = [
-                InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": said}), loc=keys, input=0)
-                for keys, said in errors
-            ]
-            raise ValidationError.from_exception_data(type(self).__name__, details)
-        return self
-
-
-def entries(kind: type[E]) -> PlainValidator:
-    """Reads a mapping of ids to entries as a tuple of entries."""
-    adapter: TypeAdapter[dict[str, E]] = TypeAdapter(dict[str, kind])  # type: ignore[valid-type]
-
-    def read(content: Any, info: ValidationInfo) -> tuple[E, ...]:
-        named = adapter.validate_python(content, context=info.context)
-        for name, entry in named.items():
-            entry._id, entry._kind = name, WORKS.get(str(info.field_name), "")
-        return tuple(named.values())
-
-    return PlainValidator(read)
+        yield from ()
 
 
 class OfTexts(Entry):
     """An entry that may read documents."""
 
-    documents: Documents = ""
-    text: Names = ()  # the fields that are read of them; () = the usual ones
+    documents: str = ""
+    text: Names = []  # the fields that are read of them; [] = the usual ones
 
     def faults(self) -> Faults:
-        yield from super().faults()
-        if self.text and ",".join(self.text) not in CHOICES:
+        if self.text and (",".join(self.text) not in CHOICES or not self.documents or self.documents in BUILT_IN):
             choices = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
-            yield ("text",), f"text [{', '.join(self.text)}]: expected {choices}"
-        if self.text and (not self.documents or self.documents in BUILT_IN):
-            yield ("text",), "text is of `documents`; leave it out"
+            yield ("text",), f"text [{', '.join(self.text)}]: expected {choices}, beside `documents`"
 
 
 class IndexEntry(OfTexts):
@@ -142,37 +94,35 @@ class IndexEntry(OfTexts):
 
     prebuilt: str = ""
     count: Bounds | None = None  # fewest and most documents
-    parts: dict[str, Any] = {}  # dense: encoder and its settings; bm25; neighbours: their number
+    parts: dict[str, dict[str, Any] | None] = Field(min_length=1)  # dense: encoder and its settings; bm25; …
     needs: Needs = {}
 
     def faults(self) -> Faults:
         yield from super().faults()
         if bool(self.prebuilt) == bool(self.documents):
             yield (), "give either `prebuilt` or `documents`"
-        if not self.parts:
-            yield ("parts",), f"no parts; expected some of {', '.join(names('part'))}"
         for name, its in self.parts.items():
-            try:
-                origins = check_part(name, its)
-            except InputError as error:
-                yield ("parts",), str(error)
-                continue
-            if part(name).made_of and (self.prebuilt or not {*origins} & {*self.parts}):
-                yield ("parts",), f"{name} is made of {' or '.join(origins)}, which the index lacks"
+            said = problems_of(partial(self.origins, name))
+            if not said and part(name).made_of and (self.prebuilt or not {*self.origins(name)} & {*self.parts}):
+                said = [f"{name} is made of {' or '.join(self.origins(name))}, which the index lacks"]
             if name == USUAL and "encoder" not in (its or {}):
-                yield ("parts",), f"{name} needs an encoder, as {name}: {{encoder: minilm}}"
+                said.append(f"{name} needs an encoder, as {name}: {{encoder: minilm}}")
+            yield from ((("parts",), one) for one in said)
+
+    def origins(self, name: str) -> tuple[str, ...]:
+        """The parts that a part can be made of; InputError: an unknown part or setting, a value out of range."""
+        return tuple(part(name).origins(choose_part(spec_part(name, self.parts[name])).params))
 
 
 class QuerySet(Entry):
     """Topics with their judgements; its id is unique over all specs."""
 
-    required = ("topics", "qrels")
-    topics: Topics = ""
-    qrels: Qrels = ""
+    topics: str
+    qrels: str
     title: str = ""
     about: str = ""
-    protocols: Protocols = ()  # the default: the one that belongs to the name of the judgements
-    measures: Measures = ()  # those of the spec where there are none
+    protocols: Protocols = []  # the default: the one that belongs to the name of the judgements
+    measures: Measures = []  # those of the spec where there are none
     runs: str = ""  # pattern of the folder or file names of published runs for these topics
     remove_query: bool = False  # whether the document whose id is that of a topic is left out of its run
     kinds: dict[str, str] = {}  # kind of its topics: their name; each has means of its own
@@ -181,16 +131,14 @@ class QuerySet(Entry):
     def model_post_init(self, context: Any) -> None:
         """Set the default protocol."""
         super().model_post_init(context)
-        if not self.protocols:
-            object.__setattr__(self, "protocols", (named_protocol(self.qrels),))
+        self.protocols.extend([] if self.protocols else [named_protocol(self.qrels)])
 
 
 class ValidationSet(Entry):
     """Topics with their original labels, for the validation of a training."""
 
-    required = ("topics", "qrels")
-    topics: Topics = ""
-    qrels: Qrels = ""
+    topics: str
+    qrels: str
 
 
 class Model(OfTexts):
@@ -199,17 +147,17 @@ class Model(OfTexts):
     Models of texts begin with the model that `start` names; a masked language model has neither topics nor labels.
     """
 
-    required = ("train",)
-    train: Training = Field(default_factory=lambda: Written("query"))  # the kind of model, with options of `train`
-    topics: Topics = ""
-    qrels: Qrels = ""
+    named = {"index": "indexes", "candidates": "indexes"}
+    train: Training  # the kind of model, with options of `train`
+    topics: str = ""
+    qrels: str = ""
     index: str = ""  # whose vectors or texts it is trained on, in place of `documents`
     labels: Labels | None = None  # a labeler, with options of its command
     negatives: Filter | None = None  # or a filter of mined negatives
-    first: Retriever = Field(default_factory=lambda: Written("dense"))  # of the candidates of the training queries
+    first: Retriever = Written("dense")  # of the candidates of the training queries
     candidates: str = ""  # the index that it retrieves from; "" = the model's own
     validation: ValidationSet | None = None
-    start: Start = ""  # of the training; of a query encoder "" = the index's
+    start: Start = ""  # a name or {model: ID}; of a query encoder "" = the index's
     needs: Needs = {}  # of its training
     step_needs: dict[str, Needs] = {}  # of the steps before it, some of STEPS: {labels: needs}
     note: str = ""  # on all published cells that stand on it: what its training has otherwise than the paper
@@ -221,72 +169,59 @@ class Model(OfTexts):
         return kind in names("trained-model") and "topics" not in find("trained-model", kind).needs
 
     @property
-    def starts(self) -> list[str]:
-        """The model of the spec that the training begins with."""
-        if self.train.name == "query" and isinstance(self.start, str):
-            return [self.start] if self.start else []
-        return list(models_in(self.start))
-
-    def faults(self) -> Faults:
-        yield from super().faults()
-        made = [name for name in STEPS if name == "candidates" or getattr(self, name)]
-        for name in self.step_needs:
-            if name not in made:
-                yield ("step_needs",), f"step_needs {name}; {nearest(name, made)}"
-        kind, query = self.train.name, self.train.name == "query"
-        if bool(self.index) == bool(self.documents):
-            yield (), "give either `index` or `documents`"
-        if self.reads_texts_alone:
-            for key in ("topics", "qrels", "labels", "negatives", "candidates", "validation"):
-                if getattr(self, key):
-                    yield (key,), f"{key}: {kind} is trained on texts alone; leave it out"
-            if not self.start:
-                yield (), "give `start`, the model that the training begins with, or none"
-            return
-        for wrong, said in (
-            (not query and not self.start, "give `start`, the model that the training begins with"),
-            (not self.topics, "key topics is missing"),
-            (not self.qrels, "key qrels is missing"),
-            (bool(self.labels) == bool(self.negatives), "give either `labels` or `negatives`"),
-            (query and self.negatives, "a query encoder is trained on `labels`"),
-            (query and self.documents, "a query encoder is trained on the vectors of an `index`"),
-            (not (self.index or self.candidates), "give `candidates`, the index that `first` retrieves from"),
-            (self.filters and self.documents, f"the filter {self.filters} needs an `index` with vectors"),
-        ):
-            if wrong:
-                yield (), said
-
-    @property
     def filters(self) -> str:
         """The filter of its negatives by vectors, or ""."""
         return self.negatives.name if self.negatives and self.negatives.name != "none" else ""
+
+    def faults(self) -> Faults:
+        yield from super().faults()
+        kind, query = self.train.name, self.train.name == "query"
+        made = [name for name in STEPS if name == "candidates" or getattr(self, name)]
+        for name in {*self.step_needs} - {*made}:
+            yield ("step_needs",), f"step_needs {name}; {nearest(name, made)}"
+        of_queries = ("topics", "qrels", "labels", "negatives", "candidates", "validation")
+        if self.reads_texts_alone:
+            for key in filter(partial(getattr, self), of_queries):
+                yield (key,), f"{key}: {kind} is trained on texts alone; leave it out"
+        else:
+            for wrong, said in (
+                (not self.topics, "key topics is missing"),
+                (not self.qrels, "key qrels is missing"),
+                (bool(self.labels) == bool(self.negatives), "give either `labels` or `negatives`"),
+                (query and self.negatives, "a query encoder is trained on `labels`"),
+                (query and self.documents, "a query encoder is trained on the vectors of an `index`"),
+                (not (self.index or self.candidates), "give `candidates`, the index that `first` retrieves from"),
+            ):
+                if wrong:
+                    yield (), said
+        if bool(self.index) == bool(self.documents):
+            yield (), "give either `index` or `documents`"
+        if not query and not self.start:
+            yield (), "give `start`, the model that the training begins with, or none"
 
 
 class Condition(Entry):
     """One system: a retrieval, or a fusion, expansion or reranking of other conditions."""
 
-    required = ("title",)
-    title: str = ""
+    named = {
+        **{"of": "conditions", "against": "conditions", "index": "indexes", "model": "models"},
+        **dict.fromkeys(("query_sets", "needs"), "query_sets"),
+    }
+    title: str
     retrieve: Retriever | None = None
     prf: Feedback | None = None  # that the retrieval searches again by
     fuse: Fusion | None = None
     aggregate: Aggregation | None = None  # passages to documents
     expand: Expander | None = None
-    rerank: Annotated[  # one after the other
-        tuple[Reranker, ...], BeforeValidator(lambda uses: tuple(uses) if isinstance(uses, list) else (uses,))
-    ] = ()
-    of: Annotated[  # the conditions that are fused, or the one that the step is of
-        tuple[str, ...], BeforeValidator(lambda of: (of,) if isinstance(of, str) else listed(of))
-    ] = ()
+    rerank: Annotated[list[Reranker], Several] = []  # one after the other
+    of: Annotated[Names, Several] = []  # the conditions that are fused, or the one that the step is of
     against: str = ""  # the condition that its values are compared with; "" = the one that is reranked
     index: str = ""  # of the retrieval, and of the vectors of a reranking
     model: str = ""  # encodes the queries; "" = the encoder of the index
-    contexts: Annotated[  # a sweep: a run for each number of reranked candidates
-        tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(listed)
-    ] = ()
-    query_sets: Names = ()  # none = all; NOWHERE = it is there for others
+    contexts: list[PositiveInt] = []  # a sweep: a run for each number of reranked candidates
+    query_sets: Names = []  # none = all; [NOWHERE] = it is there for others
     planned: str = ""  # what the toolkit lacks
-    runs: Names = ()  # name patterns of published run files of this system
+    runs: Names = []  # name patterns of published run files of this system
     figure: str = ""  # of the paper that the sweep draws
     note: str = ""
     needs: dict[str, Needs] = {}  # query set: what its last step needs there
@@ -321,51 +256,65 @@ class Condition(Entry):
         return [(key, kind, use) for key, kind, use in named if use]
 
     def faults(self) -> Faults:
-        yield from super().faults()
-        ways = self.ways
+        ways, of = self.ways, len(self.of)
         if len(ways) != 1 and not ((self.planned or self.published) and not ways):
             yield (), "give one of retrieve, fuse, aggregate, expand and rerank, or planned, or runs alone"
-        wanted = {
-            "fuse": (2, math.inf, "the conditions that are fused"),
-            "rerank": (1, 1, "the condition that is reranked"),
-            "expand": (1, 1, "the condition that is expanded"),
-            "aggregate": (1, 1, "the condition whose passages become documents"),
-        }
         for way in ways:
-            least, most, what = wanted.get(way, (0, 0, "none"))
-            if not least <= len(self.of) <= most:
-                yield (), f"`of` has {len(self.of)} entries; expected {what}"
+            if not (of > 1 if way == "fuse" else of == (way != "retrieve")):
+                wanted = {"fuse": "two or more", "retrieve": "none"}.get(way, "one")
+                yield (), f"`of` has {of} entries; {way} takes {wanted}"
             if way not in ("fuse", "aggregate") and not self.index:
                 yield (), "key index is missing"
-        if self.prf and not self.retrieve:
-            yield (), "prf is for a retrieval; give it beside `retrieve`"
-        elif self.prf and self.retrieve:
-            prf, retriever = self.prf.name, self.retrieve.name
-            yield from ((("prf",), said) for said in problems_of(lambda: check_feedback(prf, [retriever])))
-        if self.contexts and not self.rerank:
-            yield (), "contexts are for a reranking"
-        elif self.contexts and any("context" in use.params for use in self.rerank):
+        if self.prf:
+            retriever = [self.retrieve.name] if self.retrieve else []
+            yield from ((("prf",), said) for said in problems_of(partial(check_feedback, self.prf.name, retriever)))
+        if self.contexts and any("context" in use.params for use in self.rerank):
             yield ("rerank",), "context: stands here, and contexts too; leave one out"
         elif self.contexts and not any(map(has_context, self.rerank)):
-            yield ("rerank",), f"contexts: {', '.join(use.name for use in self.rerank)} has no context"
+            yield ("contexts",), f"contexts: no reranker with a context, {[use.name for use in self.rerank]}"
 
 
 class Work(Entry):
     """A study, tuning, recovery or diagnosis with the options of its command."""
 
     model_config = ConfigDict(extra="allow")
+    named = {"of": "conditions", "query_set": "query_sets"}
+    beside: list[Teacher] = []  # of a recovery
     needs: Needs = {}
 
     @property
     def kind(self) -> str:
         """The kind of its record."""
-        return self._kind
+        return WORKS[str(self._keys[0])]
+
+    @property
+    def module(self) -> str:
+        """The name of its command."""
+        return MODULES.get(self.kind, self.kind)
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the command."""
+        """The options of the command, without `beside`."""
         return self.model_extra or {}
 
-    def teachers(self) -> list[Written]:
-        """The teachers of a recovery; none if `check_work` refuses them."""
-        return [] if problems_of(lambda: beside_parts(self.options)) else beside_uses(self.options)
+    def faults(self) -> Faults:
+        flags = flags_of(self.module)
+        known = {name.removeprefix("--").replace("-", "_") for name in flags} | {*self.named}
+        unknown = sorted(self.model_fields_set - known - {"needs"})
+        for name in unknown:
+            hint = setting_of(flag(name), flags) or nearest(name, known)
+            yield (name,), f"{self.module} has no option {name}; {hint}"
+        if "of" in self.options and "query_set" not in self.options:
+            yield ("of",), "of: needs the query set of the run; give query_set"
+        if self.kind == "study" and not unknown:
+            yield from (((), said) for said in problems_of(self._check_study))
+
+    def _check_study(self) -> None:
+        from rnnreranker.lab.study.request import EVERYDAY, StudyRequest, check
+
+        options = {name: value for name, value in self.options.items() if name not in self.named}
+        options |= {key: with_folders(options[key]) for key in MODEL_OPTIONS if key in options}
+        typed = {name: options.pop(name) for name in EVERYDAY if name in options}
+        model = Written.read(options.pop("model", StudyRequest.model)).beside(typed, "model")
+        named = {name: options.pop(name, name) for name in ("index", "topics", "qrels")}
+        check(StudyRequest(**named, **options, model=model))
