@@ -97,7 +97,8 @@ def _check_machine(plan: Plan, step: Step, disk: _Disk) -> None:
     if lacking:
         disk.reserve(_pyserini_cache(), step.downloads.get("disk_gb", 0))
     disk.reserve(plan.folder, step.disk)
-    what = index if lacking else step.value("documents") if step.needs.get("download_gb") else ""
+    encodes = step.module == "index" and step.needs.get("download_gb")
+    what = index if lacking else step.value("documents") if encodes else ""
     if what and not network():
         raise UnavailableError(f"{what} must be downloaded, and {MIRROR[0]} cannot be reached from here")
 
