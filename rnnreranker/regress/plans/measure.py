@@ -189,18 +189,6 @@ def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[
     return records
 
 
-def chains(plan: Plan) -> dict[Key, str]:
-    """Query set and condition → a digest of the commands that make its runs."""
-    known: dict[Key, str] = {}
-    for query_set in plan.query_sets:
-        for condition in plan.conditions:
-            if chain := plan.needed(plan.run_files(condition, query_set)):
-                known[query_set.id, condition.id] = fingerprint(
-                    *dict.fromkeys(step.command() for step in chain.values())
-                )
-    return known
-
-
 def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
     """Index → the digest of its documents and encoder, or a prebuilt name."""
     from rnnreranker.data import pydoc
