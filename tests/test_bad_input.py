@@ -414,6 +414,7 @@ def test_a_prebuilt_index_that_is_not_known(expect_refusal: Refusal) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.jvm
 def test_no_network_for_a_prebuilt_index(files: Path) -> None:
     try:

@@ -26,6 +26,7 @@ def asked_again(world: Path, labels: SoftLabels) -> BatchTeacher:
     return BatchTeacher(labels.metadata, open_index(str(world / "index")), topics)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("positives", [False, True])
 def test_every_document_of_a_batch_has_its_score(
     world: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, positives: bool

@@ -296,6 +296,7 @@ class TestTheProjectsOwn:
                 added = [f"{args.output}/{folder}" for folder in [one.folder or name for name, one in parts().items()]]
                 assert str(step.output) in (args.output, getattr(args, "record", None), *added)
 
+    @pytest.mark.long
     def test_indexes_and_models_of_one_name_are_made_by_one_command(self) -> None:
         found: dict[str, str] = {}
         for name in spec_names(specs_folder()):

@@ -88,6 +88,7 @@ def expected(world: Path, model: str) -> dict[str, dict[str, float]]:
     }
 
 
+@pytest.mark.long
 def test_the_command_orders_by_the_model(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], calls: list[int]
 ) -> None:
@@ -153,6 +154,7 @@ def test_from_python_the_order_of_the_run_changes_nothing(world: Path, calls: li
     assert score == pytest.approx(scorer.score([(inputs.topics["q0"], inputs.texts[docid])]).scores[0], abs=1e-6)
 
 
+@pytest.mark.long
 def test_a_kill_in_the_middle_changes_no_byte(world: Path, tmp_path: Path, home: Path) -> None:
     output, stalled = tmp_path / "out.txt", tmp_path / "stalled"
     PairScorer.open(f"{world}/one")  # whose graph takes seconds to make

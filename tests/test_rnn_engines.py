@@ -164,6 +164,7 @@ def test_vectors(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
             assert again[0].tobytes() == scores[0][row, :length].tobytes(), (seed, params)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("m", [255, 257, 1001])
 def test_wide_contexts(m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(m)

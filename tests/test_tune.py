@@ -209,6 +209,7 @@ def test_a_search_finds_the_best_and_begins_with_the_default() -> None:
     assert first.params == inside
 
 
+@pytest.mark.long
 def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
     whole = search(_toy, SMALL, 30, seed=3, storage=tmp_path / "whole.db")
     calls = 0
@@ -232,6 +233,7 @@ def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
         search(_toy, SMALL, 30, seed=3, storage=tmp_path / "text")
 
 
+@pytest.mark.long
 def test_a_storage_is_not_gone_on_from_with_another_objective(made: QuerySet, tmp_path: Path) -> None:
     def kept(objective: Objective, folds: int = 3) -> None:
         tune(objective, SMALL, 2, storage=tmp_path / "all.db")
