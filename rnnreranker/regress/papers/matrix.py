@@ -88,7 +88,7 @@ class Matrix:
             raise InputError("; ".join(faults))
         rows = [cell | self._known(cell) for cell in cells]
         self.cells = pandas.DataFrame(
-            rows, columns=None if rows else ["paper", "table", "spec", "state", *SAME], dtype=object
+            rows, columns=None if rows else ["paper", "table", "row", "spec", "state", *SAME], dtype=object
         )
 
     def newest(self, query_set: str, name: str, protocol: str, metric: str, query: str = "") -> tuple[Any, Any]:
