@@ -16,13 +16,14 @@ import sys
 import tarfile
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.files import write_json
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.documents import load_documents
 
 DOCUMENTS, TOPICS = 300, 12
@@ -137,9 +138,11 @@ def _drawn(of: Any, config: Any, name: str) -> Any:
 
 def write_models(texts: Texts, folder: Path) -> dict[str, str]:
     """Write TAS-B, coCondenser, BERT, DistilBERT and RepBERT; the environment of a hub cache without a network."""
+    words, home = _words(texts), folder / "huggingface"
+    variables = {"HF_HOME": str(home), "HF_HUB_CACHE": str(home / "hub"), "HF_HUB_OFFLINE": "1"}
+    os.environ.update(variables)  # read when transformers is imported
     import transformers
 
-    words, home = _words(texts), folder / "huggingface"
     shape = {"hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 64}
     given = {"vocab_size": len(words), "max_position_embeddings": LENGTH, **shape}
     bert, wide = transformers.BertConfig(**given), transformers.BertConfig(**given | {"hidden_size": 128})
@@ -161,11 +164,11 @@ def write_models(texts: Texts, folder: Path) -> dict[str, str]:
         _drawn(of, config, name).save_pretrained(path)
         (path / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
         if not name.startswith("checkpoints/"):  # RepBERT's folder has no tokenizer but its words
-            tokenizer = transformers.BertTokenizerFast(vocab_file=str(path / "vocab.txt"), model_max_length=LENGTH)
+            tokenizer = transformers.BertTokenizer.from_pretrained(path, model_max_length=LENGTH)
             tokenizer.save_pretrained(path)
             (hub / "refs").mkdir()
             (hub / "refs" / "main").write_text(commit)
-    return {"HF_HOME": str(home), "HF_HUB_CACHE": str(home / "hub"), "HF_HUB_OFFLINE": "1"}
+    return variables
 
 
 def write_prebuilt(texts: Texts, folder: Path) -> dict[str, str]:
@@ -200,16 +203,14 @@ def write_prebuilt(texts: Texts, folder: Path) -> dict[str, str]:
     return {"PYSERINI_CACHE": str(cache)}
 
 
-def shortened(words: tuple[str, ...], module: str) -> tuple[str, ...]:
-    """The words of a step in which a training takes two steps."""
-    if module != "train":
-        return words
-    argv = list(words) if "--model" in words else ["--model", "query", *words]
-    where = argv.index("--model") + 1
-    sign = "," if ":" in argv[where] else ":"
-    more = "max_steps=2,evaluate_every=2" + (",dimension=16" if argv[where].startswith("late") else "")
-    argv[where] = f"{argv[where]}{sign}{more}"
-    return tuple(argv)
+def shortened(step: Any) -> Any:
+    """The step without needs; a training takes two steps."""
+    request = dict(step.request)
+    if step.module == "train":
+        model = request.get("model", Written("query", {}))
+        few = {"max_steps": 2, "evaluate_every": 2} | ({"dimension": 16} if model.name == "late" else {})
+        request["model"] = replace(model, params={**model.params, **few})
+    return replace(step, request=request, needs={})
 
 
 def write_environment(folder: Path) -> dict[str, str]:

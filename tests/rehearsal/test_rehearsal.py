@@ -40,7 +40,7 @@ def small(plan: Plan) -> Plan:
     sys.path.insert(0, str(HERE))
     from miniatures import shortened
 
-    steps = tuple(replace(step, argv=shortened(step.argv, step.module), needs={}) for step in plan.steps)
+    steps = tuple(map(shortened, plan.steps))
     indexes = tuple(one.model_copy(update={"count": None, "needs": {}}) for one in plan.spec.indexes)
     sets = tuple(one.model_copy(update={"needs": {}}) for one in plan.query_sets)
     return replace(
