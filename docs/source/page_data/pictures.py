@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from page_data.before_and_after import FAINT, INK, before_and_after
 from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, MIXTURE, PUBLIC, StageTable, stage_table
+from page_data.rivals import gains_and_times, rivals
 from page_data.study_table import picture
 from rnnreranker.base.figures import new_figure, save_figure
 
@@ -50,6 +51,8 @@ def write_pictures(figures: Figures, docs: Path, shown: Collection[str]) -> list
                 continue
             drawn = before_and_after({"MiniLM": table, "mpnet": larger}) if name == PUBLIC else _forest(table)
             written.append(save_figure(drawn, docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
+    if tables := rivals(figures):
+        written.append(save_figure(gains_and_times(tables), docs / "first-stages" / "rivals.svg"))
     return written
 
 
