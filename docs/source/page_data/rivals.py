@@ -70,8 +70,8 @@ def gains_and_times(tables: dict[str, list[Rival]]) -> Figure:
             one, height = _named(rows, name), row + 0.15 - 0.3 * nth
             sides, label = [[one.gain - one.low], [one.high - one.gain]], encoder if row == 0 else None
             axes.errorbar(one.gain, height, xerr=sides, color=colour, marker="o", markersize=5, capsize=2, label=label)
-            style = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8}
-            axes.annotate(f"{one.ms:.1f} ms", (1.02, height), color=colour, **style)
+            at, text = ("axes fraction", "data"), f"{one.ms:.1f} ms"
+            axes.annotate(text, (1.02, height), xycoords=at, va="center", color=colour, fontsize=8)
     axes.axvline(0, color=FAINT)
     axes.set_yticks(range(len(order)), order)
     axes.set_ylim(-0.6, len(order) - 0.4)
