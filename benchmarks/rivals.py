@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -79,15 +78,16 @@ def main() -> None:
     parser.add_argument("--encoder", required=True, help="name in the table")
     parser.add_argument("--title", help="of the query set (default: TOPICS)")
     parser.add_argument("--protocol")
-    parser.add_argument("--record", metavar="FILE.json", help="last on the command line")
+    parser.add_argument("--record", metavar="FILE.json")
     args = parser.parse_args()
     begun = time.perf_counter()
     rows, queries = measured(args.index, args.topics, args.qrels, args.protocol)
     if args.record:
         title, spent = args.title or args.topics, round(time.perf_counter() - begun, 2)
         outcome = {"parts": {}, "collection": title, "encoder": args.encoder, "queries": queries, "rows": rows}
-        words = ["python", "benchmarks/rivals.py", Path(args.index).name, *sys.argv[2:]]
-        command = {"command": shlex.join(words[: words.index("--record")]), "seconds": spent}
+        words = ["python", "benchmarks/rivals.py", Path(args.index).name, args.topics, args.qrels]
+        words += ["--encoder", args.encoder, *(["--protocol", args.protocol] if args.protocol else [])]
+        command = {"command": shlex.join(words), "seconds": spent}
         name = f"rivals, {title}, {args.encoder}"
         add_records(args.record, [made_here("benchmark", "", name, outcome, commands=[command], seconds=spent)])
     for row in rows:
