@@ -66,11 +66,11 @@ $(VENV)/torch.stamp:
 	touch $@
 
 $(VENV)/demo.stamp: $(VENV)/torch.stamp $(INPUTS)
-	$(UV) --editable '.[demo]' || $(PIP) --editable '.[demo]'
+	@$(UV) --editable '.[demo]' || $(PIP) --editable '.[demo]'
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/torch.stamp $(INPUTS)
-	$(UV) --editable '.[$(DEV)]' || $(PIP) --editable '.[$(DEV)]'
+	@$(UV) --editable '.[$(DEV)]' || $(PIP) --editable '.[$(DEV)]'
 	touch $@
 
 clean:
