@@ -94,7 +94,8 @@ def same(one: Any, other: Any) -> int:
 )
 @pytest.mark.long
 def test_scores_and_ties_are_pyserinis(pydoc: Path, feedback: Any, params: dict[str, Any]) -> None:
-    topics = load_topics("pydoc") | {"none": "the of and", "odd": "naïve café 東京 🙂 — 3.14!", "unseen": "zzyzx"}
+    topics = dict(itertools.islice(load_topics("pydoc").items(), 0, None, 4))  # a quarter of them: 60
+    topics |= {"none": "the of and", "odd": "naïve café 東京 🙂 — 3.14!", "unseen": "zzyzx"}
     again = None
     if feedback is not None:
         method = find("feedback", feedback[0])
