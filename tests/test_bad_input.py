@@ -310,7 +310,7 @@ def test_documents(files: Path, expect_refusal: Refusal) -> None:
         (b'{"id": "a", "_id": "b", "text": "x"}\n', "bad.jsonl:1: _id and id differ; expected one key with the id"),
         (b'{"id": "a", "text": "x"}\n["id"]\n', "bad.jsonl:2: a JSON list; expected an object"),
         (b'{"id": "a", "text": ["x"]}\n', 'bad.jsonl:1: "text" is a list; expected a string'),
-        (b'{"id": "a", "text": "x"\n', "bad.jsonl:1: not a JSON object on one line"),
+        (b'{"id": "a", "text": "x"\n', "bad.jsonl:1: not JSON"),
         (b'{"id": "a", "text": "x"}\n{"id": "b", "text": "\xff"}\n', "bad.jsonl:2: not UTF-8 text"),
     ],
     ids=["two ids", "number", "list", "text", "cut", "bytes"],

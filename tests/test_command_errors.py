@@ -15,7 +15,7 @@ import pytest
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, shown
-from rnnreranker.base.files import check_writable, folder_written_whole, write_atomically
+from rnnreranker.base.files import folder_written_whole, write_atomically
 from rnnreranker.base.tables import print_table
 
 
@@ -101,23 +101,6 @@ def test_nothing_half_written_stays(code: int, tmp_path: Path, monkeypatch: pyte
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["run.txt"]
     assert (tmp_path / "run.txt").read_text() == "before"
-
-
-def test_a_link_to_itself_is_refused_before_work(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to("a")
-    (tmp_path / "b").symlink_to("c")
-    (tmp_path / "c").symlink_to("b")
-    for name in "abc":
-        with pytest.raises(InputError, match="a link that leads back to itself"):
-            check_writable(tmp_path / name)
-        with pytest.raises(InputError, match="a link that leads"), write_atomically(tmp_path / name):
-            pass
-    (tmp_path / "d").symlink_to("e")
-    check_writable(tmp_path / "d")
-    with write_atomically(tmp_path / "d") as stream:
-        stream.write(b"behind")
-    assert (tmp_path / "e").read_bytes() == b"behind"
-    assert (tmp_path / "d").is_symlink()
 
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07a\x9b31mb\r\x00\u202ec"

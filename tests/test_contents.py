@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base import files
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import contents, file_digest
+from rnnreranker.base.files import file_digest
 from rnnreranker.encode.model_folder import content_of
 from rnnreranker.index.request import documents_mark
 
@@ -25,7 +26,7 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, monkeypat
     path.write_bytes(b"one")
     assert file_digest(path) == ONE
     assert not (tmp_path / "home").exists()  # changed just now: a change within the clock's tick would not be seen
-    monkeypatch.setattr(contents, "SETTLED", -1)
+    monkeypatch.setattr(files, "SETTLED", -1)
     assert file_digest(path) == ONE
     (kept,) = (tmp_path / "home" / "digests").iterdir()
     kept.write_text(kept.read_text().replace(ONE, "remembered"))

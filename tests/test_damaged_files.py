@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,8 @@ import pytest
 
 from rnnreranker import Run
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files.json_files import parse_json, read_json
-from rnnreranker.base.files.yaml_files import read_yaml
 from rnnreranker.base.record import read_records
+from rnnreranker.base.strict import parse_json, read_json, read_yaml
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.irds import reading
 from rnnreranker.data.qrels import load_qrels
@@ -61,7 +61,7 @@ def test_gzip_that_is_damaged_in_the_middle_or_cut_off(tmp_path: Path, name: str
         with pytest.raises(InputError, match=rf"{name}\.gz(:\d+|: after \d+ bytes of what it holds): ") as found:
             read(path)
         # of a stream a line may be wrong before the checksum, which stands at the end, is
-        assert re.search("not a whole gzip file|not a JSON object|text outside|inside the doc", str(found.value))
+        assert re.search("not a whole gzip file|not JSON|text outside|inside the doc", str(found.value))
         assert "\n" not in str(found.value)
 
 
@@ -97,37 +97,25 @@ def test_json_that_the_decoder_fails_on_or_misreads(tmp_path: Path, text: str, s
         parse_json(text, "here")
     for read, name in ((documents, "x.jsonl"), (load_topics, "x.jsonl"), (read_paragraphs, "x.jsonl")):
         (tmp_path / name).write_text(text or "{")
-        with pytest.raises(InputError, match=r"x\.jsonl:1: not (JSON|a JSON object on one line)"):
+        with pytest.raises(InputError, match=r"x\.jsonl:1: not JSON"):
             list(read(tmp_path / name))
 
 
-AMBIGUOUS = {
-    "k: 010": "010: a number does not begin with 0",
-    "k: 1:30": "1:30: a number to some readers of YAML",
-    "k: 1_000": "1_000: a number to some",
-    "k: 0b11": "0b11: a number to some",
-    "k: yes": "yes: true or false to some",
-    "k: Off": "Off: true or false to some",
-    "k: 2020-01-02": "2020-01-02: a date to some",
-    "k: 3\nk: 4": "key k stands here a second time",
-    "yes: 3": "yes: true or false to some",
-    "k: " + "9" * 5000: "not YAML .a value that its tag does not fit",
+DAMAGED = {
+    "k: 3\nk: 4": "not YAML .key k stands here a second time",
+    "k: " + "9" * 5000: "not YAML ",
     "k: " + "[" * 100_000 + "]" * 100_000: "not YAML .nested more than 100 deep",
     "- " * 100_000 + "a": "not YAML .nested more than 100 deep",
     "k: " + "[" * 200 + "]" * 200: "not YAML .nested more than 100 deep",
     "k: &a [*a]": "not YAML .nested more than 100 deep",
-    "a: &a [1,1,1,1,1,1,1,1]\n"
-    + "".join(
-        f"{new}: &{new} [{','.join([f'*{old}'] * 8)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
-    ): "not YAML .more than 100000 values",
-    "k: !!int x": "not YAML .a value that its tag does not fit",
+    "k: !!int x": "not YAML ",
     "? [a]\n: b": "not YAML .a key that is no text",
     "k: \x07": "not YAML ",
 }
 
 
-@pytest.mark.parametrize("text", AMBIGUOUS, ids=lambda text: text[:20])
-def test_yaml_that_is_damaged_or_that_readers_differ_on(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", DAMAGED, ids=lambda text: text[:20])
+def test_yaml_that_is_damaged(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(text)
     for read in (
@@ -137,17 +125,20 @@ def test_yaml_that_is_damaged_or_that_readers_differ_on(tmp_path: Path, text: st
         cells_of,
         read_spec,
     ):
-        with pytest.raises(InputError, match=rf"x\.yaml:?\d*: {AMBIGUOUS[text]}") as found:
+        with pytest.raises(InputError, match=rf"x\.yaml:?\d*: {DAMAGED[text]}") as found:
             read(path)
         assert "\n" not in str(found.value)
 
 
-def test_yaml_keeps_what_all_readers_agree_on(tmp_path: Path) -> None:
+def test_plain_words_of_yaml_are_those_of_version_1_2(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
+    texts = ["010", "1:30", "1_000", "0b11", "yes", "Off", "2020-01-02", "x:y"]
     path.write_text(
-        "a: [1, -2, 0, 0x1f, 1.5, .5, 1.0e-3, true, False, null, ~, 'yes', \"010\", x:y]\nb: &b {c: d}\ne: *b\n"
+        f"a: [1, -2, 0, 0x1f, 1.5, .5, 1.0e-3, 1e-5, .inf, true, False, null, ~, 'no', {', '.join(texts)}]\n"
+        "b: &b {c: d}\ne: *b\n"
     )
-    expected = {"a": [1, -2, 0, 31, 1.5, 0.5, 1e-3, True, False, None, None, "yes", "010", "x:y"], "b": {"c": "d"}}
+    values = [1, -2, 0, 31, 1.5, 0.5, 1e-3, 1e-5, math.inf, True, False, None, None, "no", *texts]
+    expected = {"a": values, "b": {"c": "d"}}
     first = read_yaml(path)
     assert first == expected | {"e": {"c": "d"}}
     first["a"].clear()  # the caller's own

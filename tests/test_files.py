@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base import files
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import atomic, check_writable, first_line, folder_written_whole, write_atomically
+from rnnreranker.base.files import check_writable, first_line, folder_written_whole, write_atomically
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_no_moment_of_a_kill_loses_the_old_folder(
                 (path / "file").unlink(missing_ok=True)
             raise Killed
 
-    where = atomic.shutil if at == "rmtree" else atomic.os
+    where = files.shutil if at == "rmtree" else files.os
     plain = getattr(where, at)
     monkeypatch.setattr(where, at, kill)
     with contextlib.suppress(Killed):

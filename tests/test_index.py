@@ -20,8 +20,8 @@ import pytest
 
 from rnnreranker import build_index
 from rnnreranker.base import method
+from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.errors import DataWarning, InputError, MissingDependencyError, UnavailableError
-from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.data.document import Document
 from rnnreranker.encode.graph import Refused
 from rnnreranker.index import __main__ as command

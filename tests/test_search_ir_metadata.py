@@ -14,9 +14,8 @@ import pytest
 import yaml
 
 from rnnreranker import InputError, Run
-from rnnreranker.base.files.reading import local_name
 from rnnreranker.search.__main__ import main
-from rnnreranker.search.ir_metadata import file_beside, shown_command
+from rnnreranker.search.ir_metadata import file_beside, local_name, shown_command
 
 COMPONENTS = ("platform", "research goal", "implementation", "method", "actor", "data")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text, write_atomically
-from rnnreranker.base.files.json_files import parse_json, read_json
 from rnnreranker.base.method import Inputs
+from rnnreranker.base.strict import parse_json, read_json
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:

@@ -168,7 +168,7 @@ class _Parser(argparse.ArgumentParser):
             hints = (nearest(one, known) for one in flags)
             hint = next((f"; {hint}" for hint in hints if hint.startswith("did you mean")), "")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
-        check_apart(vars(parsed), known)
+        check_apart(vars(parsed))
         return parsed
 
     def error(self, message: str) -> typing.NoReturn:

@@ -347,7 +347,7 @@ def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
 
 
 def _content(path: str | Path) -> dict[str, Any]:
-    from rnnreranker.base.files.yaml_files import read_yaml
+    from rnnreranker.base.strict import read_yaml
 
     content = read_yaml(path, "preset file")
     if not isinstance(content, dict):

@@ -15,7 +15,7 @@ from typing import Any
 
 from rnnreranker.base import files
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.strict import read_json
 from rnnreranker.data.document import Document
 
 OWN_FILES = ("pydoc.py", "docstrings.py", "pydoc_files/modules.txt", "pydoc_files/uses.tsv")

@@ -12,7 +12,7 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_lines
-from rnnreranker.base.files.json_files import parse_record, read_json
+from rnnreranker.base.strict import parse_record, read_json
 from rnnreranker.data.records import DOCUMENTS, TOPICS, of_json, read_qrels
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")

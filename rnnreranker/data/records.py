@@ -12,7 +12,7 @@ from typing import Any, Literal
 from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, first_line, read_lines, rereadable
-from rnnreranker.base.files.json_files import parse_record, parse_records
+from rnnreranker.base.strict import checked_record, parse_json, parse_record
 from rnnreranker.data import trec_text
 from rnnreranker.data.document import Document, vector_of
 from rnnreranker.runs.columns import check_id, columns_of, shown_word
@@ -275,8 +275,12 @@ def of_json(lines: Lines, source: str, expected: str = "") -> Records:
     for number, line in lines:
         begins, ends = line.strip()[:1], line.strip()[-1:]
         if begins in opens and (begins == "[" or ends != "}"):
-            text = "\n" * (number - 1) + "\n".join([line, *(line for _, line in lines)])
-            yield from parse_records(text, source, expected)
+            content = parse_json(
+                "\n" * (number - 1) + "\n".join([line, *(line for _, line in lines)]), f"{source}:{number}"
+            )
+            for entry, record in enumerate(content if isinstance(content, list) else [content], 1):
+                where = f"{source}: entry {entry}"
+                yield where, checked_record(record, where, expected)
         elif begins:
             opens = ()  # of the first line alone
             yield f"{source}:{number}", parse_record(line, f"{source}:{number}", expected)

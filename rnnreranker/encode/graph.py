@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rnnreranker.base.checksums import DESCRIPTION, check_files, note_files
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, MissingDependencyError, require
 from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, write_atomically, write_json
-from rnnreranker.base.files.checksums import DESCRIPTION, check_files, note_files
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.locks import alone
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.strict import read_json
 from rnnreranker.encode.in_batches import padded
 from rnnreranker.encode.model_folder import MASK, TextKind
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.base.files import file_digest, files_digest, fingerprint
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.method import find, methods, names
 from rnnreranker.base.settings import Params, setting
+from rnnreranker.base.strict import read_json
 from rnnreranker.encode.named import KnownModel, TextModel
 from rnnreranker.encode.params import POOLINGS
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_json
-from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.strict import read_json
 from rnnreranker.encode.model_folder import SCORER_TYPE, loading, model_type
 from rnnreranker.encode.params import ScorerParams
 from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder

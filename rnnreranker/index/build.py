@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker._version import __version__
+from rnnreranker.base.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
 from rnnreranker.base.command import cores, counted, notice, progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
-from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
-from rnnreranker.base.files.leftovers import temporary
+from rnnreranker.base.files import behind_links, fingerprint, put_folder, temporary, write_json
 from rnnreranker.base.locks import alone
 from rnnreranker.base.process.backends import CLUSTERS, do_parts
 from rnnreranker.base.request import Share

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rnnreranker.base.device import devices_here
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
-from rnnreranker.base.files.atomic import cache_home
+from rnnreranker.base.files import cache_home
 from rnnreranker.base.java import find_java
 from rnnreranker.base.method import methods
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from rnnreranker.base.apart import check_apart
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.files.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT

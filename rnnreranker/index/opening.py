@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.checksums import DESCRIPTION, check_files
 from rnnreranker.base.command import say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
-from rnnreranker.base.files.checksums import DESCRIPTION, check_files
 from rnnreranker.base.given import path_of
 from rnnreranker.base.method import names
 from rnnreranker.base.process.phases import phase

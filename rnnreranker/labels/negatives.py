@@ -20,11 +20,11 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.errors import InputError, brief, nearest, refuse
 from rnnreranker.base.files import check_writable, read_lines, write_atomically
-from rnnreranker.base.files.json_files import parse_record
 from rnnreranker.base.method import fields_of, find
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import asked
 from rnnreranker.base.settings import Params, choices, hints_of, setting, typed
+from rnnreranker.base.strict import parse_record
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.data.records import of_parquet

@@ -14,9 +14,9 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.files import write_atomically
-from rnnreranker.base.files.json_files import parse_record
 from rnnreranker.base.given import path_of
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.strict import parse_record
 
 if TYPE_CHECKING:
     import pandas

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnreranker.base.files.contents import fingerprint
+from rnnreranker.base.files import fingerprint
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.params import RnnParams
 

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.files import first_line, write_atomically
-from rnnreranker.base.files.atomic import STDOUT
-from rnnreranker.base.files.reading import is_elsewhere, local_name
+from rnnreranker.base.files import STDOUT, first_line, write_atomically
 from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import commit, versions
 from rnnreranker.base.written_form import Written
@@ -138,9 +136,22 @@ def shown_command(words: Sequence[str]) -> str:
     shown = ["python", "-m", "rnnreranker.search"]
     for before, word in zip(["", *words], words, strict=False):
         is_text = before == "--query" or word.startswith("--query=")
-        pieces = [word] if is_elsewhere(word) else re.split(r"(=|,|\+|(?<=\w):(?=[/~]))", word)
+        pieces = [word] if _ELSEWHERE.match(word) else re.split(r"(=|,|\+|(?<=\w):(?=[/~]))", word)
         shown.append(word if is_text else "".join(map(local_name, pieces)))
     return shlex.join(shown)
+
+
+_ELSEWHERE = re.compile(r"(/|~|\.\.(/|$)|[A-Za-z]:\\)")
+
+
+def local_name(value: Any) -> Any:
+    """A value for files that others read: a path outside the working folder becomes its last name.
+
+    >>> local_name("/home/ada/bm25.txt"), local_name("runs/bm25.txt"), local_name("BAAI/bge-small-en"), local_name(5)
+    ('bm25.txt', 'runs/bm25.txt', 'BAAI/bge-small-en', 5)
+    """
+    text = str(value) if isinstance(value, Path) else value
+    return re.split(r"[/\\]", text.rstrip("/\\"))[-1] if isinstance(text, str) and _ELSEWHERE.match(text) else text
 
 
 def _platform() -> dict[str, Any]:

@@ -19,8 +19,8 @@ from torch import Tensor
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process import phases
+from rnnreranker.base.strict import read_json
 from rnnreranker.encode import model_folder
 from rnnreranker.encode.model_folder import content_of, find_model, known_model, read_settings
 from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary

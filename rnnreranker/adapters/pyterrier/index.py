@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyterrier
 
 from rnnreranker.adapters.pyterrier.frames import COLUMNS, frame_of, in_order_of, run_of, with_queries, with_scores
+from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.chosen_method import as_list, choose
 from rnnreranker.base.errors import require
-from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.base.given import count_of
 from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.runs import Run

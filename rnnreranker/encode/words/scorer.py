@@ -13,9 +13,9 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, fingerprint, write_json
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.threads import one_torch_thread
+from rnnreranker.base.strict import read_json
 from rnnreranker.encode.kept_queries import LIBRARIES, kept_at
 from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of, loading, model_type
 from rnnreranker.encode.transformer import load_rest, load_whole, save_rest

@@ -19,7 +19,7 @@ from rnnreranker.base import command
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, nearest, require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.files.yaml_files import read_yaml
+from rnnreranker.base.strict import read_yaml
 from rnnreranker.evaluate.comparison import bootstrap_intervals
 from rnnreranker.lab.tune.objective import Objective, load_objective
 from rnnreranker.lab.tune.request import LeaveOutRequest, check

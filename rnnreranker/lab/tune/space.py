@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.files.yaml_files import read_yaml
 from rnnreranker.base.settings import Params, checked, hints_of, member
+from rnnreranker.base.strict import read_yaml
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.params import TrainParams

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError, UnavailableError, no_space
 from rnnreranker.base.files import fingerprint, folder_written_whole
-from rnnreranker.base.files.checksums import check_files
 from rnnreranker.base.java import library_output, start_java, whole_logging
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, setting

@@ -13,7 +13,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, write_json
-from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.strict import read_json
 from rnnreranker.parts.vectors.ids import IdTable
 
 EDGES, WEIGHTS, DOCNOS, META = "edges.u32.np", "weights.f16.np", "docnos.npids", "pt_meta.json"

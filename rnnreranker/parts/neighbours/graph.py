@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
-from rnnreranker.base.files.checksums import check_files
 from rnnreranker.base.given import path_of
 from rnnreranker.parts.neighbours.description import EDGES, META, REPAIR, WEIGHTS, Origin, docids_mark, read_description
 from rnnreranker.parts.vectors.ids import Ids, read_ids

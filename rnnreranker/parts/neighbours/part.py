@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.files.checksums import check_files
 from rnnreranker.base.request import Share
 from rnnreranker.base.settings import setting
 from rnnreranker.parts.base import BLOCK, Part, describe

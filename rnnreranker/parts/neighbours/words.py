@@ -17,8 +17,8 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import put_folder, write_atomically, write_json
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.java import start_java
+from rnnreranker.base.strict import read_json
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.neighbours.nearest import GraphSource, no_neighbours
 from rnnreranker.parts.postings import best_products, write_postings

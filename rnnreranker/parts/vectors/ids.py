@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, read_text
-from rnnreranker.base.files.reading import open_bytes
+from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, open_bytes, read_text
 from rnnreranker.base.given import ids_of
 from rnnreranker.base.process.phases import phase
 from rnnreranker.parts.vectors.npy_files import map_array, put_array

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.strict import read_json
 from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.mapped import MappedRows, map_matrix
 from rnnreranker.parts.vectors.stored import VectorSource

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files.checksums import check_files
 from rnnreranker.base.given import array_of, ids_of, path_of
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.parts.vectors.mapped import LARGE, map_matrix

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, files_digest, fingerprint, write_json
-from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.strict import read_json
 from rnnreranker.data.local import kept_at
 from rnnreranker.regress.plans.step import DEVICE, Step, named_in
 from rnnreranker.regress.specs.methods import data_sets

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import cast
 
 from rnnreranker.base import command
+from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.command import say
-from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.plans.inputs import REMOVED, Keys, read_stamp, stale_steps, stamp_file, was_taken, write_stamp

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rnnreranker.base.errors import InputError, UnavailableError, nearest, problems_of
 from rnnreranker.base.files import read_text
-from rnnreranker.base.files.yaml_files import KeyPath, parse_yaml
+from rnnreranker.base.strict import KeyPath, parse_yaml
 from rnnreranker.data import local
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_path
 from rnnreranker.regress.specs.methods import data_sets
@@ -33,13 +33,13 @@ class SpecFile:
     """
 
     def __init__(self, path: Path) -> None:
-        content, lines, strange = parse_yaml(read_text(path, "spec"), path)
+        content, lines = parse_yaml(read_text(path, "spec"), path)
         if not isinstance(content, dict):
             raise InputError(f"{path}:1: expected a mapping with schema, name, …")
         self.path = path
         self.content: dict[str, Any] = content
         self.lines = {keys: (path, line) for keys, line in lines.items()}
-        self.problems = [((path, line), text) for text, line in strange]
+        self.problems = list[tuple[tuple[Path, int], str]]()
 
     def problem(self, keys: KeyPath, text: str) -> None:
         """Note a problem at a path of keys."""

@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import nearest, problems_of
-from rnnreranker.base.files.yaml_files import KeyPath
 from rnnreranker.base.method import find, names, setting_of
+from rnnreranker.base.strict import KeyPath
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.data.names import BUILT_IN

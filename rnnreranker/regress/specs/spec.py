@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.files.yaml_files import KeyPath
 from rnnreranker.base.method import methods, names
+from rnnreranker.base.strict import KeyPath
 from rnnreranker.index.request import USUAL
 from rnnreranker.parts.base import part, parts_of
 from rnnreranker.regress.specs.entries import (

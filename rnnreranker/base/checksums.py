@@ -10,14 +10,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import stat
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files.contents import content_digest, file_digest
-from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.files import content_digest, file_digest
+from rnnreranker.base.strict import read_json
 
 DESCRIPTION = "rnnreranker.json"
 DOCIDS, TEXTS = "docids", "texts"  # groups of files beside those of the parts; every part needs the docids
@@ -53,28 +53,19 @@ def check_files(index: Path, *groups: str) -> None:
         InputError: a missing or changed file; a description of another form.
     """
     path = index / DESCRIPTION
-    try:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         status = path.stat()
-    except OSError:
-        return
-    noted = _noted(path, status.st_mtime_ns, status.st_size, status.st_ino)
-    for group in (DOCIDS, *groups):
-        for name, of_file in noted.get(group, {}).items():
-            if reason := _unlike(index / name, of_file["bytes"], of_file["sha256"]):
+        noted = _noted(path, status.st_mtime_ns, status.st_size, status.st_ino)
+        for name, of_file in [entry for group in (DOCIDS, *groups) for entry in noted.get(group, {}).items()]:
+            if reason := _unlike(index / name, of_file, whole=False):
                 raise InputError(f"{index / name}: {reason}; {AGAIN}")
 
 
 def check_whole(index: Path, groups: Groups) -> list[str]:
     """The problems of all changed files of an index; reads all files."""
-    files = {name: of_file for group in groups.values() for name, of_file in group.items()}
-    wrong = []
-    for name, of_file in sorted(files.items()):
-        path = index / name
-        reason = _other_size(path, of_file["bytes"])
-        if not reason and content_digest(path) != of_file["sha256"]:
-            reason = "its bytes are not those that were written"
-        wrong += [f"{path}: {reason}"] if reason else []
-    return wrong
+    files = sorted(entry for group in groups.values() for entry in group.items())
+    reasons = {index / name: _unlike(index / name, of_file, whole=True) for name, of_file in files}
+    return [f"{path}: {reason}" for path, reason in reasons.items() if reason]
 
 
 def noted_files(described: Mapping[str, Any], path: Path) -> Groups:
@@ -84,14 +75,15 @@ def noted_files(described: Mapping[str, Any], path: Path) -> Groups:
         InputError: entries without bytes and sha256, a name that leads out of the index.
     """
     groups = described.get("files", {})
-    good = isinstance(groups, dict) and all(isinstance(group, dict) for group in groups.values())
-    for name, of_file in [entry for group in groups.values() for entry in group.items()] if good else ():
-        good &= isinstance(of_file, dict) and set(of_file) == {"bytes", "sha256"} and type(of_file["bytes"]) is int
-        good = good and _is_sha256(of_file["sha256"])
-        good &= name == str(PurePosixPath(name)) != "." and not {"..", "/"} & {*PurePosixPath(name).parts}
-    if not good:
-        raise InputError(f"{path}: files are not noted as this version does, by bytes and sha256; {AGAIN}")
-    return groups
+    with contextlib.suppress(AttributeError, TypeError, KeyError):  # of a value that is no mapping, or lacks a key
+        if all(_is_noted(name, **of_file) for group in groups.values() for name, of_file in group.items()):
+            return groups
+    raise InputError(f"{path}: files are not noted as this version does, by bytes and sha256; {AGAIN}")
+
+
+def _is_noted(name: str, *, bytes: Any, sha256: Any) -> bool:
+    inside = name == str(PurePosixPath(name)) != "." and not {"..", "/"} & {*PurePosixPath(name).parts}
+    return inside and type(bytes) is int and re.fullmatch("[0-9a-f]{64}", sha256) is not None
 
 
 @functools.lru_cache(maxsize=16)
@@ -100,29 +92,22 @@ def _noted(path: Path, *_stamp: int) -> Groups:
     return noted_files(described, path) if isinstance(described, dict) else {}  # `describe` says what it is
 
 
-def _unlike(path: Path, size: int, digest: str) -> str:
-    """The difference of a file from the one that was written, or ""; reads it if its time does not match."""
-    if reason := _other_size(path, size):
-        return reason
-    if path.stat().st_mtime_ns % 10**9 == _fraction(digest) or file_digest(path) == digest:
-        return ""
-    return "its bytes are not those that were written"
-
-
-def _other_size(path: Path, size: int) -> str:
+def _unlike(path: Path, of_file: Mapping[str, Any], whole: bool) -> str:
+    """The difference of a file from the one that was written, or ""; reads it if `whole`, or if its time differs."""
     try:
         status = path.stat()
     except OSError as error:
         return f"cannot be read ({error.strerror or error}), but was written with the index"
-    if not stat.S_ISREG(status.st_mode):
-        return "is no file, but one was written with the index"
-    return "" if status.st_size == size else f"has {status.st_size} bytes, but was written with {size}"
+    size, digest = of_file["bytes"], of_file["sha256"]
+    if not path.is_file() or status.st_size != size:
+        return f"has {status.st_size} bytes, but was written with {size}"
+    if whole:
+        same = content_digest(path) == digest
+    else:
+        same = status.st_mtime_ns % 10**9 == _fraction(digest) or file_digest(path) == digest
+    return "" if same else "its bytes are not those that were written"
 
 
 def _fraction(digest: str) -> int:
-    """The nanoseconds that stand for a digest: whole microseconds, which clocks rarely give."""
+    """The nanoseconds for a digest: whole microseconds, which clocks rarely give."""
     return int(digest[:8], 16) % 10**6 * 1000
-
-
-def _is_sha256(value: Any) -> bool:
-    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")

@@ -1,0 +1,366 @@
+"""Files: read with one line for each error, written whole or not at all, and known by their digests."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import gzip
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from rnnreranker.base.errors import InputError, no_space
+from rnnreranker.base.given import path_of
+from rnnreranker.base.process.phases import phase
+
+STDOUT = "-"
+GZIP = b"\x1f\x8b"  # the first bytes of such a file
+LARGE = 2**28  # bytes from which a terminal shows that a file is read
+SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is sure to have another time
+
+
+def cache_home() -> Path:
+    """The folder for all generated files: RNNRERANKER_HOME, else the user's cache folder."""
+    if named := os.environ.get("RNNRERANKER_HOME"):
+        return Path(named).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rnnreranker"
+
+
+# Writing: under a temporary name until the content is complete.
+
+
+@contextlib.contextmanager
+def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary stream whose content appears under `path` only if the block ends without an error.
+
+    A name in .gz compresses (time stamp 0: equal content gives equal bytes). A link's target is replaced. Devices and
+    pipes are written directly; `-` is stdout.
+
+    Raises:
+        InputError: the folder does not exist or cannot be written.
+    """
+    path = _target(path)
+    if str(path) == STDOUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with (
+        _writing(path),
+        contextlib.nullcontext(path) if path.exists() and not path.is_file() else temporary(path) as name,
+    ):
+        with open(name, "wb") as raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
+                    yield stream  # type: ignore[misc]
+            else:
+                yield raw
+        if name != path:
+            os.replace(name, path)
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    with write_atomically(path) as stream:
+        stream.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def check_writable(*paths: str | os.PathLike[str] | None) -> None:
+    """Raise InputError before any work if a path cannot be written."""
+    for path in [_target(one) for one in paths if one not in (None, "")]:
+        if str(path) != STDOUT and not _is_device(path):
+            with _writing(path), temporary(path):
+                pass
+
+
+@contextlib.contextmanager
+def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder that becomes `path` if the block ends without an error.
+
+    An older folder is `.NAME.old` until the new one has its name; the next write restores it after a kill in between.
+
+    Raises:
+        InputError: the folder cannot be written, or a file has its name.
+    """
+    path = behind_links(path_of(path, "the name of a folder to write"))
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file, expected the name of a folder to write")
+    with contextlib.ExitStack() as stack:
+        with _writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if _aside(path).exists() and not path.exists():  # a write was killed between its two renames
+                os.replace(_aside(path), path)
+            name = stack.enter_context(temporary(path, Path.mkdir))
+        try:
+            yield name
+        except OSError as error:
+            raise _unwritable(path, error) if no_space(error) else error from None
+        put_folder(name, path)
+
+
+def put_folder(new: Path, path: Path) -> None:
+    """Rename a complete new folder to `path`; the old one or the new one exists at every moment.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    path = behind_links(path)
+    aside = _aside(path)
+    try:
+        with _writing(path):
+            if path.exists():
+                if aside.exists():
+                    shutil.rmtree(aside)  # of a write that was killed after its renames
+                os.replace(path, aside)
+            os.replace(new, path)
+    finally:
+        if path.exists():
+            shutil.rmtree(aside, ignore_errors=True)
+        elif aside.exists():
+            os.replace(aside, path)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+def behind_links(path: Path) -> Path:
+    """The target of a link, which need not exist; other paths unchanged."""
+    return Path(os.path.realpath(path)) if path.is_symlink() and not _is_device(path) else path
+
+
+@contextlib.contextmanager
+def temporary(path: Path, make: Callable[[Path], object] = Path.touch) -> Iterator[Path]:
+    """A temporary file or folder for `path`, made by `make` and removed at the end of the block.
+
+    Its name has the machine, the process and the thread. Those of processes of this machine that have ended are
+    removed first.
+
+    Raises:
+        OSError: of `make`.
+    """
+    own = f".{path.name}.{platform.node()}."
+    name = path.with_name(f"{own}{os.getpid()}.{threading.get_native_id()}.tmp")
+    with contextlib.suppress(OSError):
+        for left in os.listdir(path.parent):
+            if left.startswith(own) and left.endswith(".tmp") and _has_ended(left.removeprefix(own).split(".")[0]):
+                _remove(path.with_name(left))
+    _remove(name)  # of an earlier process with our numbers
+    try:
+        make(name)
+        yield name
+    finally:
+        _remove(name)
+
+
+def _has_ended(process: str) -> bool:
+    """Whether no process of this number runs; False where systems do not say."""
+    with contextlib.suppress(PermissionError, ValueError, OverflowError):
+        try:
+            if os.name == "posix":
+                os.kill(int(process), 0)
+        except ProcessLookupError:
+            return True
+    return False
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):  # after a rename it is not there
+            path.unlink()
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    path = behind_links(path_of(path, "the name of a file to write"))
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, expected the name of a file to write")
+    return path
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """A block that writes a path: its OSErrors are InputErrors, except that of a pipe whose reader has gone."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    remedy = "make room or choose another disk" if no_space(error) else "choose a folder that exists and can be written"
+    return InputError(f"{path}: cannot be written ({error.strerror or error}); {remedy}")
+
+
+# Reading: gzip by name.
+
+
+def rereadable(path: str | os.PathLike[str]) -> Path:
+    """The path itself; for a pipe, as the shell's `<(zcat run.gz)`, a copy that exists until the process ends.
+
+    Raises:
+        OSError: the pipe cannot be read, or the copy cannot be written.
+    """
+    path = Path(path)
+    return _copy(path, path.stat().st_ino) if _is_device(path) else path
+
+
+@functools.cache
+def _copy(path: Path, inode: int) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="rnnreranker-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with open(path, "rb") as pipe:
+        first = pipe.read(len(GZIP))
+        copy = folder / ("content.gz" if first == GZIP else "content")
+        with open(copy, "wb") as stream:
+            stream.write(first)
+            shutil.copyfileobj(pipe, stream)
+    return copy
+
+
+@contextlib.contextmanager
+def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[], str] = str) -> Iterator[IO[bytes]]:
+    """A stream of the content of a file, decompressed if its name ends in .gz.
+
+    what: the kind of file; at: the position of the block, as `:3` for line 3; both for messages.
+
+    Raises:
+        InputError: a missing or unreadable file, a folder, damaged gzip, gzip of another name; also in the block.
+    """
+    path = path_of(path, f"a {what}")
+    try:
+        file = rereadable(path)
+        with gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb") as stream:
+            if file.suffix != ".gz" and stream.peek(2)[:2] == GZIP:
+                raise InputError(f"{path}: is gzip, but its name does not end in .gz; rename it to {path.name}.gz")
+            try:
+                yield stream  # type: ignore[misc]
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                where = at() or f": after {stream.tell()} bytes of what it holds"
+                raise InputError(f"{path}{where}: not a whole gzip file ({error}); get it again") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such {what}; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, expected a {what}") from None
+    except OSError as error:
+        raise InputError(f"{path}{at()}: cannot be read ({error.strerror or error})") from None
+
+
+def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
+    """The content of a UTF-8 file without a byte order mark, decompressed if its name ends in .gz.
+
+    Raises:
+        InputError: as `open_bytes`; not UTF-8, or a NUL byte (with the line of the first).
+    """
+    with open_bytes(path, what) as stream:
+        content = stream.read()
+    check_no_nul(content, path)
+    try:
+        return content.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text; expected a {what} in UTF-8") from None
+
+
+def read_lines(path: str | os.PathLike[str], what: str = "file", errors: str = "strict") -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers from 1, as a stream; errors as `read_text`.
+
+    errors: "replace" replaces bytes that are not UTF-8 by U+FFFD.
+    """
+    number = 0
+    with open_bytes(path, what, lambda: f":{number + 1}") as stream:
+        for number, content in enumerate(stream, 1):
+            check_no_nul(content, path, number)
+            try:
+                line = content.decode(errors=errors)
+            except UnicodeDecodeError:
+                raise InputError(f"{path}:{number}: not UTF-8 text; expected a {what} in UTF-8") from None
+            yield number, (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n")
+
+
+def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) -> None:
+    """Raise InputError for a NUL byte, which ends a text for some programs; line: of the first byte."""
+    if (position := content.find(b"\0")) >= 0:
+        number = line + content.count(b"\n", 0, position)
+        raise InputError(f"{path}:{number}: a NUL byte; expected text, get or write the file again")
+
+
+def first_line(path: str | os.PathLike[str]) -> str:
+    """The first line of a text file that is not blank, or ""; replaces bytes that are not UTF-8."""
+    with open_bytes(path) as stream:
+        texts = (line.decode(errors="replace").removeprefix("\ufeff").strip() for line in stream)
+        return next(filter(None, texts), "")
+
+
+# Digests.
+
+
+def fingerprint(*parts: Any) -> str:
+    """16 hexadecimal digits of values (JSON-serialisable, or bytes); equal values have equal digits."""
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True).encode()
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, cached while its size and times stay; InputError: missing or unreadable."""
+    try:
+        path = rereadable(path)
+        status = path.stat()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+    kept = cache_home() / "digests" / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):  # nothing there, or not ours
+        entry = json.loads(kept.read_text(encoding="utf-8"))
+        if entry["stamp"] == stamp:
+            return str(entry["sha256"])
+    digest = content_digest(path)
+    if time.time_ns() - max(stamp[1:]) > SETTLED:
+        with contextlib.suppress(OSError, InputError):  # a cache that cannot be written costs time alone
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_json(kept, {"path": str(path), "stamp": stamp, "sha256": digest})
+    return digest
+
+
+def content_digest(path: Path) -> str:
+    """The SHA-256 of a file, without the cache; errors as `file_digest`."""
+    try:
+        with open(path, "rb") as stream:
+            large = os.fstat(stream.fileno()).st_size >= LARGE
+            with phase(f"digest of {path.name}") if large else contextlib.nullcontext():
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def files_digest(files: Iterable[Path], folder: Path) -> str:
+    """The SHA-256 of the names, within a folder, and the contents of files, in any order; errors as `file_digest`."""
+    lines = sorted(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n" for file in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{path}: no such file; it was there or should be: get it again")
+    return InputError(f"{path}: cannot be read ({error.strerror or error})")
