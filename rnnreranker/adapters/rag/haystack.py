@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-from typing import Any
 
-from rnnreranker.adapters.rag.metrics import METRICS, checked_count
-from rnnreranker.adapters.stores.hits import rerank_returned
+from rnnreranker.adapters.stores.hits import Params, pairs, rerank_returned
 from rnnreranker.adapters.stores.metrics import metric_of
 from rnnreranker.base.errors import require
+from rnnreranker.base.given import count_of
 from rnnreranker.rnn.hits import params_of
-from rnnreranker.rnn.params import RnnParams
 
 require("haystack", "a component of Haystack", "'rnnreranker[haystack]'")
 
-from haystack import Document, component, default_from_dict, default_to_dict  # noqa: E402
+from haystack import Document, component  # noqa: E402
 
 
 @component
@@ -34,48 +31,24 @@ class HaystackRnnReranker:
         InputError: another metric or `top_k`; in `run`, documents without embeddings, as `rerank_returned`.
     """
 
-    def __init__(
-        self,
-        metric: str = "dot_product",
-        top_k: int | None = None,
-        params: RnnParams | dict[str, Any] | None = None,
-    ) -> None:
-        self._metric = metric_of(METRICS, metric)
-        self.metric, self.top_k = metric, checked_count(top_k, "top_k")
-        self.params = None if params is None else params_of(params)
-
-    def to_dict(self) -> dict[str, Any]:
-        params = None if self.params is None else dataclasses.asdict(self.params)
-        written: dict[str, Any] = default_to_dict(self, metric=self.metric, top_k=self.top_k, params=params)
-        return written
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> HaystackRnnReranker:
-        read: HaystackRnnReranker = default_from_dict(cls, data)
-        return read
+    def __init__(self, metric: str = "dot_product", top_k: int | None = None, params: Params = None) -> None:
+        metric_of("Haystack", metric)
+        self.metric, self.top_k = metric, None if top_k is None else count_of(top_k, "top_k")
+        self.params = params_of(params).to_dict()  # plain values, which Haystack writes
 
     @component.output_types(documents=list[Document])
     def run(
         self, documents: list[Document], query_embedding: list[float], top_k: int | None = None
     ) -> dict[str, list[Document]]:
         """Copies of the documents in their new order, best first, with s* as their scores."""
-        count = checked_count(top_k, "top_k") or self.top_k
-        scores = [document.score for document in documents]
-        order, similarities = rerank_returned(
-            "Haystack",
+        best = rerank_returned(
+            metric_of("Haystack", self.metric, fused=True),
             [document.id for document in documents],
             [document.embedding for document in documents],
-            None if all(score is None for score in scores) else scores,
-            self._metric.of_fusion(),
+            [document.score for document in documents],
             query_embedding,
             self.params,
-            advice="ask the retriever with return_embedding=True",
+            "ask the retriever with return_embedding=True",
         )
-        best = zip(order.tolist(), similarities.tolist(), strict=True)
-        return {"documents": [dataclasses.replace(documents[row], score=score) for row, score in best][:count]}
-
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self, documents: list[Document], query_embedding: list[float], top_k: int | None = None
-    ) -> dict[str, list[Document]]:
-        return await asyncio.to_thread(self.run, documents, query_embedding, top_k)
+        ranked = [dataclasses.replace(documents[row], score=score) for row, score in pairs(best)]
+        return {"documents": ranked[: self.top_k if top_k is None else count_of(top_k, "top_k")]}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rnnreranker.adapters.rag.metrics import METRICS, check_fields, checked_count
-from rnnreranker.adapters.stores.hits import rerank_returned
+from rnnreranker.adapters.stores.hits import pairs, rerank_returned
 from rnnreranker.adapters.stores.metrics import metric_of
 from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.given import count_of
 
 require("llama_index.core", "a postprocessor of LlamaIndex", "'rnnreranker[llamaindex]'")
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor  # noqa: E402
 from llama_index.core.schema import NodeWithScore, QueryBundle  # noqa: E402
+from pydantic import ConfigDict  # noqa: E402
 
 
 class LlamaIndexRnnReranker(BaseNodePostprocessor):
@@ -32,19 +32,17 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
         params: `RnnParams`, or a mapping of some.
 
     Raises:
-        InputError: an unknown field; in reranking: a query without an embedding, as `rerank_returned`.
+        ValueError: an unknown field. InputError: in reranking: a query without an embedding, another metric, as
+            `rerank_returned`.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     vectors: Any = None
     embed_model: Any = None
     top_n: int | None = None
     metric: str = "cosine"
     params: Any = None
-
-    def __init__(self, **fields: Any) -> None:
-        check_fields(self.class_name(), fields, type(self).model_fields)
-        checked_count(fields.get("top_n"), "top_n")
-        super().__init__(**fields)
 
     @classmethod
     def class_name(cls) -> str:
@@ -53,62 +51,33 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = self._embedding(query_bundle)
-        if query is None and query_bundle is not None:
-            query = self.embed_model.get_agg_embedding_from_queries(query_bundle.embedding_strs)
-        return self._reranked(nodes, query)
-
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        query = self._embedding(query_bundle)
-        if query is None and query_bundle is not None:
-            query = await self.embed_model.aget_agg_embedding_from_queries(query_bundle.embedding_strs)
-        return await asyncio.to_thread(self._reranked, nodes, query)
-
-    def _embedding(self, query_bundle: QueryBundle | None) -> Any:
-        """The query's own embedding; None if the model must make it."""
-        if query_bundle is None:
-            raise InputError("no query came with the nodes; expected query_bundle or query_str")
-        if query_bundle.embedding is None and self.embed_model is None:
+        query = getattr(query_bundle, "embedding", None)
+        if query is None and (query_bundle is None or self.embed_model is None):
             raise InputError(
                 "embed_model=None: the query has no embedding (LlamaIndex drops it on the asynchronous path); give "
-                "LlamaIndexRnnReranker embed_model=, the index's"
+                "LlamaIndexRnnReranker embed_model=, the index's, and the postprocessor a query"
             )
-        return query_bundle.embedding
-
-    def _reranked(self, nodes: list[NodeWithScore], query: Any) -> list[NodeWithScore]:
-        ids, scores = [one.node.node_id for one in nodes], [one.score for one in nodes]
-        order, similarities = rerank_returned(
-            "LlamaIndex",
-            ids,
-            _vectors(self.vectors, nodes, ids),
-            None if all(score is None for score in scores) else scores,
-            metric_of(METRICS, self.metric).of_fusion(),
+        if query is None:
+            query = self.embed_model.get_agg_embedding_from_queries(query_bundle.embedding_strs)
+        best = rerank_returned(
+            metric_of("LlamaIndex", self.metric, fused=True),
+            [one.node.node_id for one in nodes],
+            self._vectors(nodes),
+            [one.score for one in nodes],
             query,
             self.params,
-            advice="give LlamaIndexRnnReranker vectors=, the index or a mapping from node ids",
+            "give LlamaIndexRnnReranker vectors=, the index or a mapping from node ids",
         )
-        best = zip(order.tolist(), similarities.tolist(), strict=True)
-        count = checked_count(self.top_n, "top_n")
-        return [NodeWithScore(node=nodes[row].node, score=score) for row, score in best][:count]
+        count = None if self.top_n is None else count_of(self.top_n, "top_n")
+        return [NodeWithScore(node=nodes[row].node, score=score) for row, score in pairs(best)[:count]]
 
-
-def _vectors(source: Any, nodes: list[NodeWithScore], ids: list[str]) -> Sequence[Any]:
-    if source is None:
-        return [one.node.embedding for one in nodes]
-    source = getattr(source, "vector_store", source)
-    if isinstance(source, Mapping):
-        return [source.get(name) for name in ids]
-    if not hasattr(source, "get"):
-        if not callable(source):
-            raise InputError(f"vectors is a {type(source).__name__}: expected an index, a mapping or a function of ids")
-        return list(source(ids))
-    return [_of_store(source, name) for name in ids]
-
-
-def _of_store(store: Any, name: str) -> Any:
-    try:
-        return store.get(name)
-    except KeyError:
-        return None
+    def _vectors(self, nodes: list[NodeWithScore]) -> Sequence[Any]:
+        source, ids = getattr(self.vectors, "vector_store", self.vectors), [one.node.node_id for one in nodes]
+        if source is None:
+            return [one.node.embedding for one in nodes]
+        if not hasattr(source, "get"):
+            return list(source(ids))
+        try:
+            return [source.get(name) for name in ids]
+        except KeyError as error:
+            raise InputError(f"LlamaIndex: the vector store has no vector of node {error}") from None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from rnnreranker.base.late_names import late_names
 
 if TYPE_CHECKING:
-    from rnnreranker.adapters.stores.chroma import rerank_chroma as rerank_chroma
-    from rnnreranker.adapters.stores.duckdb import rerank_duckdb as rerank_duckdb
-    from rnnreranker.adapters.stores.faiss import rerank_faiss as rerank_faiss
     from rnnreranker.adapters.stores.lancedb import LanceDBRnnReranker as LanceDBRnnReranker
-    from rnnreranker.adapters.stores.milvus import rerank_milvus as rerank_milvus
-    from rnnreranker.adapters.stores.qdrant import rerank_qdrant as rerank_qdrant
+    from rnnreranker.adapters.stores.results import rerank_chroma as rerank_chroma
+    from rnnreranker.adapters.stores.results import rerank_duckdb as rerank_duckdb
+    from rnnreranker.adapters.stores.results import rerank_faiss as rerank_faiss
+    from rnnreranker.adapters.stores.results import rerank_milvus as rerank_milvus
+    from rnnreranker.adapters.stores.results import rerank_qdrant as rerank_qdrant
 
 __getattr__, __dir__ = late_names(__name__)

@@ -7,41 +7,37 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.adapters.stores.metrics import StoreMetric, unit
+from rnnreranker.adapters.stores.metrics import COSINE, L2, StoreMetric, compared, unit
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import array_of
 from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.hits import RerankedHits, params_of, rerank_hits
 from rnnreranker.rnn.params import RnnParams
 
+Params = RnnParams | Mapping[str, Any] | None
 NONE = RerankedHits(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
 
 
 def rerank_returned(
-    store: str,
+    metric: StoreMetric,
     ids: Sequence[Hashable],
     vectors: Sequence[Any] | np.ndarray,
     values: Sequence[float | None] | np.ndarray | None,
-    metric: StoreMetric,
     query_vector: Any = None,
-    params: RnnParams | Mapping[str, Any] | None = None,
-    *,
+    params: Params = None,
     advice: str = "ask the store for vectors",
-    best_first: bool = False,
 ) -> RerankedHits:
     """The order of the hits by s*, best first: (n,) int64 positions in `ids`, and their s*, (n,) float32.
 
     Keeps the better one of two hits with the same id.
 
     Args:
-        store: its name in errors; advice: how to get hits with vectors.
+        metric: of the vectors, and of the values; advice: how to get hits with vectors.
         ids: (N,) of the hits, in any order.
         vectors: (N, d), or N sequences of d numbers of any real type.
-        values: (N,) the store's scores; None = computed similarities.
-        metric: of the vectors, and of the values.
+        values: (N,) the store's scores; None, or all None = computed similarities.
         query_vector: (d,); None = unknown.
         params: as `rerank_hits`.
-        best_first: without values, the hits are in the store's order, which is checked against the metric.
 
     Raises:
         InputError: missing or infinite vectors or values, other lengths or types, neither query vector nor values,
@@ -49,84 +45,71 @@ def rerank_returned(
     """
     if not len(ids):
         return NONE
-    rows = matrix_of(store, ids, vectors, advice)
-    query = None if query_vector is None else _query(store, query_vector, rows.shape[1])
-    if values is None and query is None:
-        raise InputError(f"{store}: neither scores of the hits nor a query vector; give query_vector")
-    if metric.fused and query is None:
-        raise InputError(f"{store}: fused scores say nothing of the query; give query_vector")
-    if values is None:
-        assert query is not None
-        if best_first:
-            metric.of_fusion().similarities(store, ids, -np.arange(len(ids), dtype=np.float64), query, rows)
-        scores = metric.compared(query[None], rows)[0]
+    store, kind, settings, query = metric.store, metric.kind, params_of(params), None
+    rows = _matrix(store, ids, vectors, advice)
+    if query_vector is not None:
+        query = array_of(query_vector, f"{store}: query_vector").astype(np.float32)
+        if query.shape != rows.shape[1:] or not np.isfinite(query).all():
+            raise InputError(
+                f"{store}: query_vector has shape {query.shape}; expected {rows.shape[1:]} finite numbers, as the hits"
+            )
+    if values is not None and not all(value is None for value in values):
+        scores = metric.similarities(_finite(store, ids, values), query, rows)
+    elif query is None:
+        raise InputError(f"{store}: neither scores of the hits nor a query vector; give the query's vector")
     else:
-        scores = metric.similarities(store, ids, _finite(store, ids, values), query, rows)
+        scores = compared(kind, query[None], rows)[0]
     kept = _once(ids, scores)
-    rows, scores, settings = rows[kept], scores[kept], params_of(params)
-    if metric.kind == "l2":
-        order, similarities = _by_distance(query, rows, scores, metric, settings)
+    rows, scores = rows[kept], scores[kept]
+    if kind == L2:
+        order, similarities = _by_distance(query, rows, scores, settings)
     else:
-        if metric.kind == "cosine":
+        if kind == COSINE:
             rows, query = unit(rows), None if query is None else unit(query)
         order, similarities = rerank_hits(query, rows, scores, settings)
     return RerankedHits(kept[order], similarities)
 
 
-def matrix_of(store: str, ids: Sequence[Hashable], vectors: Sequence[Any] | np.ndarray, advice: str) -> np.ndarray:
+def pairs(best: RerankedHits) -> list[tuple[int, float]]:
+    """Position and s* of each hit, best first, as Python numbers."""
+    return list(zip(best.order.tolist(), best.scores.tolist(), strict=True))
+
+
+def column_of(store: str, table: Any, name: str, advice: str) -> np.ndarray:
+    """(N,) the values of a column of an Arrow table, of lists as arrays; InputError: no such column."""
+    if name not in table.column_names:
+        raise InputError(f"{store}: no column {name} among {', '.join(table.column_names)}; {advice}")
+    values: np.ndarray = table.column(name).to_numpy()
+    return values
+
+
+def _matrix(store: str, ids: Sequence[Hashable], vectors: Sequence[Any] | np.ndarray, advice: str) -> np.ndarray:
     """(N, d) float32: the vectors of the hits; InputError: as `rerank_returned`, with the first such hit."""
     if len(vectors) != len(ids):
         raise InputError(f"{store}: {len(vectors)} vectors of {len(ids)} hits; {advice}")
-    lost = [name for name, vector in zip(ids, vectors, strict=True) if vector is None or _empty(vector)]
+    lost = [name for name, vector in zip(ids, vectors, strict=True) if vector is None or not np.size(vector)]
     if lost:
         raise InputError(f"{store}: {len(lost)} of {len(ids)} hits have no vector (first: {lost[0]!r}); {advice}")
     made: list[np.ndarray] = []
     for name, vector in zip(ids, vectors, strict=True):
-        try:
-            one = array_of(vector, f"{store}: the vector of hit {name!r}")
-        except InputError as error:
-            hint = ": make an array of bytes first, numpy.frombuffer(vector, dtype)"
-            raise InputError(f"{error}{hint if isinstance(vector, bytes) else ''}") from None
+        one = array_of(vector, f"{store}: the vector of hit {name!r}").astype(np.float32)
         if one.ndim != 1 or (made and one.shape != made[0].shape):
             expected = f"{made[0].shape} as the first hit's" if made else "(d,), a vector a hit"
             raise InputError(f"{store}: the vector of hit {name!r} has shape {one.shape}; expected {expected}")
-        made.append(one.astype(np.float32))
-    rows = np.stack(made)
-    if (bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))).size:
-        raise InputError(
-            f"{store}: the vectors of {len(bad)} hits have NaN or infinite values (first: {ids[bad[0]]!r}); "
-            "expected finite ones: write them to the store again"
-        )
-    return rows
-
-
-def _empty(vector: Any) -> bool:
-    return hasattr(vector, "__len__") and not len(vector)
-
-
-def _query(store: str, query_vector: Any, dimension: int) -> np.ndarray:
-    query = array_of(query_vector, f"{store}: query_vector").astype(np.float32)
-    if query.shape != (dimension,) or not np.isfinite(query).all():
-        raise InputError(
-            f"{store}: query_vector has shape {query.shape}; expected ({dimension},) finite numbers, as the hits"
-        )
-    return query
+        if not np.isfinite(one).all():
+            raise InputError(f"{store}: the vector of hit {name!r} has NaN or infinite values; expected finite ones")
+        made.append(one)
+    return np.stack(made)
 
 
 def _finite(store: str, ids: Sequence[Hashable], values: Sequence[float | None] | np.ndarray) -> np.ndarray:
-    if len(values) != len(ids):
-        raise InputError(f"{store}: {len(values)} scores of {len(ids)} hits; expected one for each")
-    try:
-        given = np.array([np.nan if value is None else float(value) for value in values])  # of decimals too
-    except (TypeError, ValueError):
-        given = array_of(values, f"{store}: scores").astype(np.float64)
-    if given.ndim != 1:
+    given = array_of([np.nan if value is None else value for value in values], f"{store}: scores").astype(np.float64)
+    if given.shape != (len(ids),):
         raise InputError(f"{store}: scores have shape {given.shape}; expected ({len(ids)},), one for each hit")
     if (bad := np.flatnonzero(~np.isfinite(given))).size:
-        value = values[bad[0]]
         raise InputError(
-            f"{store}: {len(bad)} of {len(ids)} hits have no finite score (first: {ids[bad[0]]!r} with {value}); "
-            "expected one for each"
+            f"{store}: {len(bad)} of {len(ids)} hits have no finite score (first: {ids[bad[0]]!r} with "
+            f"{values[bad[0]]}); expected one for each"
         )
     return given
 
@@ -140,13 +123,13 @@ def _once(ids: Sequence[Hashable], scores: np.ndarray) -> np.ndarray:
 
 
 def _by_distance(
-    query: np.ndarray | None, rows: np.ndarray, scores: np.ndarray, metric: StoreMetric, params: RnnParams
+    query: np.ndarray | None, rows: np.ndarray, scores: np.ndarray, params: RnnParams
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `rerank_hits`, with vectors compared by 1 - d^2 / 2; scores: (N,) of the first stage."""
     first = np.argsort(-scores, kind="stable")
     similarities = np.ones((len(rows) + 1, len(rows) + 1))
-    similarities[1:, 1:] = metric.compared(rows[first], rows[first])
-    of_query = scores[first] if query is None else metric.compared(query[None], rows[first])[0]
+    similarities[1:, 1:] = compared(L2, rows[first], rows[first])
+    of_query = scores[first] if query is None else compared(L2, query[None], rows[first])[0]
     similarities[0, 1:] = similarities[1:, 0] = of_query
     similarity = given_similarity(similarities, params, base=scores[first])
     best = np.argsort(-similarity, kind="stable")

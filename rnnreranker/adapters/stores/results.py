@@ -1,0 +1,231 @@
+"""What Faiss, Qdrant, Chroma, Milvus and DuckDB return for a query, reranked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.adapters.stores.hits import NONE, Params, column_of, pairs, rerank_returned
+from rnnreranker.adapters.stores.metrics import metric_of
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import array_of, count_of
+from rnnreranker.parts.vectors.faiss_folder import WITHOUT_VECTORS
+from rnnreranker.rnn.hits import RerankedHits, params_of
+
+if TYPE_CHECKING:
+    import faiss
+    import pyarrow
+    from qdrant_client.models import ScoredPoint
+
+OF_HITS = ("ids", "embeddings", "distances", "documents", "metadatas", "uris", "data")  # of Chroma
+
+
+def rerank_faiss(
+    query_vectors: Any, index: faiss.Index, hits: int | None = None, *, params: Params = None
+) -> list[RerankedHits]:
+    """For every query the ids of its hits by s*, best first, (n,) int64, and their s*, (n,) float32.
+
+    Vectors are those of `search_and_reconstruct`: exact from flat indexes, decoded from quantised ones.
+
+    Args:
+        query_vectors: (Q, d).
+        index: with inner products or L2 as its metric; IDMaps give their own ids.
+        hits: of a query; None = `params.context`.
+
+    Raises:
+        InputError: another metric, `hits` below 1, an index without vectors, as `rerank_returned`.
+    """
+    import faiss
+
+    params = params_of(params)
+    asked = params.context if hits is None else count_of(hits, "hits")
+    known = {faiss.METRIC_INNER_PRODUCT: "METRIC_INNER_PRODUCT", faiss.METRIC_L2: "METRIC_L2"}
+    metric = metric_of("Faiss", known.get(index.metric_type, index.metric_type))
+    queries = np.ascontiguousarray(array_of(query_vectors, "query_vectors"), dtype=np.float32)
+    if queries.ndim != 2 or queries.shape[1] != index.d:
+        raise InputError(f"query_vectors has shape {queries.shape}: expected (queries, {index.d}), as the index")
+    if not index.ntotal:
+        return [NONE for _ in queries]
+    holder, names = index, None
+    if isinstance(index, faiss.IndexIDMap):  # IndexIDMap2 is one too
+        holder, names = faiss.downcast_index(index.index), faiss.vector_to_array(index.id_map)
+    try:
+        if type(holder).__name__ in WITHOUT_VECTORS:
+            raise RuntimeError
+        found = holder.search_and_reconstruct(queries, min(asked, index.ntotal))
+    except RuntimeError:
+        kind = type(holder).__name__
+        raise InputError(f"index is of type {kind}, which gives no vectors back; use Flat, HNSW or IVF") from None
+    best = []
+    for query, values, rows, vectors in zip(queries, *found, strict=True):
+        real = rows >= 0
+        ids = rows[real] if names is None else names[rows[real]]
+        order, scores = rerank_returned(metric, ids.tolist(), vectors[real], values[real], query, params)
+        best.append(RerankedHits(ids[order], scores))
+    return best
+
+
+def rerank_qdrant(
+    query_vector: Any,
+    points: Any,
+    *,
+    metric: Any = "Cosine",
+    using: str | None = None,
+    fused: bool = False,
+    params: Params = None,
+) -> list[ScoredPoint]:
+    """The points in their new order, best first, with s* as their `score`; other fields stay.
+
+    Args:
+        query_vector: (d,); None = unknown.
+        points: the result of `client.query_points(..., with_vectors=True)`, or its points.
+        metric: of the collection: Cosine, Dot or Euclid, Qdrant's `Distance`, or the result of `get_collection`.
+        using: the name of the vector, if points have several.
+        fused: the scores are those of a fusion (`FusionQuery`), higher is better.
+
+    Raises:
+        InputError: another metric, points without that vector, as `rerank_returned`.
+    """
+    if hasattr(metric, "config"):
+        metric = _named(metric.config.params.vectors, using).distance
+    hits = getattr(points, "points", points)
+    if strange := [type(hit).__name__ for hit in hits if not hasattr(hit, "score") or not hasattr(hit, "vector")]:
+        raise InputError(f"Qdrant: points has a {strange[0]}; expected the points that query_points returns")
+    best = rerank_returned(
+        metric_of("Qdrant", metric, fused=fused),
+        [hit.id for hit in hits],
+        [_named(hit.vector, using) for hit in hits],
+        [hit.score for hit in hits],
+        query_vector,
+        params,
+        "call query_points with with_vectors=True",
+    )
+    return [hits[row].model_copy(update={"score": score}) for row, score in pairs(best)]
+
+
+def _named(vectors: Any, using: str | None) -> Any:
+    """The vector, or the settings, of a name; a single one needs none."""
+    if not isinstance(vectors, dict):
+        return vectors
+    name = next(iter(vectors)) if using is None and len(vectors) == 1 else using
+    if name not in vectors:
+        raise InputError(f"Qdrant: using={using!r}: expected one of {', '.join(sorted(vectors))}")
+    return vectors[name]
+
+
+def rerank_chroma(
+    query_vectors: Any, result: Mapping[str, Any], *, metric: Any = "l2", params: Params = None
+) -> dict[str, Any]:
+    """The result with the hits of every query in their new order, and s* as "scores"; distances stay those of Chroma.
+
+    Args:
+        query_vectors: (Q, d), those of `query_embeddings`; None = unknown.
+        result: of `collection.query(..., include=["embeddings", "distances"])`.
+        metric: the space of the collection (`configuration={"hnsw": {"space": …}}`): l2, cosine or ip, or the
+            collection.
+        params: as `rerank_hits`.
+
+    Raises:
+        InputError: another metric, another number of queries, a result without embeddings, as `rerank_returned`.
+    """
+    if described := getattr(metric, "configuration_json", None):
+        metric = next((described[kind]["space"] for kind in ("hnsw", "spann") if described.get(kind)), "l2")
+    own, asked, advice = (
+        metric_of("Chroma", metric),
+        len(result["ids"]),
+        'query with include=["embeddings", "distances"]',
+    )
+    columns = {name: result[name] for name in OF_HITS if result.get(name) is not None}
+    if "embeddings" not in columns:
+        raise InputError(f"Chroma: the result has no embeddings; {advice}")
+    queries: Any = [None] * asked if query_vectors is None else array_of(query_vectors, "query_vectors")
+    if np.ndim(queries) < 1 or len(queries) != asked:
+        raise InputError(
+            f"query_vectors has shape {np.shape(queries)}: expected ({asked}, d), a row for each query of the result"
+        )
+    turned: dict[str, Any] = {**result, **{name: [] for name in columns}, "scores": []}
+    for number, query in enumerate(queries):
+        own_hits = {name: column[number] for name, column in columns.items()}
+        values = own_hits.get("distances")
+        order, scores = rerank_returned(own, own_hits["ids"], own_hits["embeddings"], values, query, params, advice)
+        for name, column in own_hits.items():
+            turned[name].append([column[position] for position in order.tolist()])
+        turned["scores"].append(scores.tolist())
+    return turned
+
+
+def rerank_milvus(
+    query_vector: Any,
+    hits: Sequence[Any],
+    *,
+    vector: str = "vector",
+    metric: Any = "COSINE",
+    fused: bool = False,
+    params: Params = None,
+) -> list[dict[str, Any]]:
+    """The hits of one query in their new order, best first, each with s* as "score"; other keys stay.
+
+    Args:
+        query_vector: (d,); None = unknown.
+        hits: of one query, as `client.search(..., output_fields=["vector"])[0]`.
+        vector: the field of the vectors.
+        metric: of the field's index: COSINE, IP or L2, or the result of `client.describe_index(...)`.
+        fused: distances are scores of a fusion (`hybrid_search`), higher is better.
+
+    Raises:
+        InputError: another metric, hits without that field, as `rerank_returned`.
+    """
+    if isinstance(metric, Mapping):
+        metric = metric["metric_type"]
+    if strange := [type(hit).__name__ for hit in hits if not hasattr(hit, "keys")]:
+        raise InputError(f"Milvus: hits has a {strange[0]}; expected those of one query: client.search(...)[0]")
+    best = rerank_returned(
+        metric_of("Milvus", metric, fused=fused),
+        [getattr(hit, "id", position) for position, hit in enumerate(hits)],
+        [hit["entity"].get(vector) for hit in hits],
+        [hit["distance"] for hit in hits],
+        query_vector,
+        params,
+        f'search with output_fields=["{vector}"]',
+    )
+    return [{**hits[row], "score": score} for row, score in pairs(best)]
+
+
+def rerank_duckdb(
+    query_vector: Any,
+    rows: Any,
+    *,
+    function: str = "array_cosine_similarity",
+    id: str = "id",
+    vector: str = "vector",
+    score: str = "score",
+    params: Params = None,
+) -> pyarrow.Table:
+    """The rows in their new order, best first, with s* in the column `rnn_score`.
+
+    Args:
+        query_vector: (d,); None = unknown.
+        rows: of one query, `connection.sql(...)`, or the result of its `arrow`, `df`, `pl` or `fetchnumpy`.
+        function: of DuckDB, that made the column `score`; `list_` forms and `dot_product` count as the others.
+        id, vector, score: the names of these columns.
+
+    Raises:
+        InputError: another function, rows without column names, a missing column, as `rerank_returned`.
+    """
+    import pyarrow
+
+    usual = str(function).lower().replace("list_", "array_").replace("dot_product", "inner_product")
+    own = metric_of("DuckDB", usual)
+    try:
+        form = next((name for name in ("to_arrow_table", "to_arrow") if hasattr(rows, name)), "")  # DuckDB, polars
+        table = getattr(rows, form)() if form else pyarrow.table(rows)
+    except (TypeError, ValueError, pyarrow.ArrowException):
+        raise InputError(f"DuckDB: rows is a {type(rows).__name__}; expected connection.sql(...) itself") from None
+    ids, vectors, values = (
+        column_of("DuckDB", table, name, "select it, or name another") for name in (id, vector, score)
+    )
+    lost = f"leave out rows where {vector} is null"
+    order, scores = rerank_returned(own, ids.tolist(), vectors, values, query_vector, params, lost)
+    return table.take(pyarrow.array(order)).append_column("rnn_score", pyarrow.array(scores))
