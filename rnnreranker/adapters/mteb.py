@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.chosen_method import as_list
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
@@ -23,10 +23,11 @@ from rnnreranker.parts.vectors.faiss_folder import FaissVectors
 from rnnreranker.rnn.hits import params_of
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.search.opened import Index, build_index, open_index
+from rnnreranker.search.opened import Index, build_index
 
 require("mteb", "a model or a task of MTEB", "'rnnreranker[mteb]'")
 
+from faiss import normalize_L2  # noqa: E402
 from mteb import TaskMetadata, get_model  # noqa: E402
 from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: E402
 from mteb.models import ModelMeta, SearchEncoderWrapper, SentenceTransformerEncoderWrapper  # noqa: E402
@@ -61,18 +62,18 @@ class RnnSearch(SearchEncoderWrapper):
             model = get_model(model)
         elif isinstance(model, SentenceTransformer):
             model = SentenceTransformerEncoderWrapper(model)
-        meta = getattr(model, "mteb_model_meta", None)
-        if meta is None:
+        compares = getattr(getattr(model, "mteb_model_meta", None), "similarity_fn_name", "")
+        if compares not in COMPARED:
             raise InputError(
-                f"model is a {type(model).__name__}; expected an encoder of MTEB, its name, or a SentenceTransformer"
+                f"model: a {type(model).__name__} that compares by {compares or 'nothing'}; expected an encoder of "
+                f"MTEB, its name, or a SentenceTransformer, which compares by {' or '.join(COMPARED)}"
             )
-        if meta.similarity_fn_name not in COMPARED:
-            raise InputError(
-                f"{meta.name}: compares by {meta.similarity_fn_name}; expected {' or '.join(map(str, COMPARED))}"
-            )
-        self._reranked = _Reranked(model, params_of(params), threads)
+        params = params_of(params)
+        self._reranked = _Reranked(model, params, threads)
         super().__init__(model, index_backend=self._reranked)
-        self.mteb_model_meta = _marked(meta, {"rnn": _form(self._reranked.params)})
+        changed = sorted(params.to_dict().items() - RnnParams().to_dict().items())
+        said = {"rnn": ",".join(f"{name}={value}" for name, value in changed) or "default"}
+        self.mteb_model_meta = _marked(model.mteb_model_meta, said)
 
     def search(self, queries: Any, *, task_metadata: TaskMetadata, **others: Any) -> dict[str, dict[str, float]]:
         """As MTEB's, without a query's own document if the task ignores it."""
@@ -99,25 +100,16 @@ class HybridSearch:
     ) -> None:
         self._made = {"parts": parts, "encoder": encoder, **others}
         self._retrieve, self._rerank = retrieve, rerank
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._index: Index | None = None
         said = {"parts": str(parts), "encoder": encoder, "retrieve": str(retrieve), "rerank": str(rerank)}
         meta = ModelMeta.create_empty({"name": "rnnreranker/hybrid", "revision": fingerprint(said, others)})
-        self._meta = _marked(meta.model_copy(update={"modalities": ["text"]}), said)
-
-    @property
-    def mteb_model_meta(self) -> ModelMeta:
-        return self._meta
+        self.mteb_model_meta = _marked(meta.model_copy(update={"modalities": ["text"]}), said)
 
     def index(self, corpus: Any, **others: Any) -> None:
         """Build the index of a task's documents, from their titles and texts."""
         self._folder = tempfile.TemporaryDirectory(prefix="rnnreranker-")
-        titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
-        documents = zip(corpus["id"], titles, corpus["text"], strict=True)
-        texts = [(docid, f"{title or ''} {text}".strip()) for docid, title, text in documents]
-        folder = str(Path(self._folder.name) / "index")
-        build_index(texts, folder, **self._made)
-        self._index = open_index(folder)
+        texts = [(one["id"], f"{one.get('title') or ''} {one['text']}".strip()) for one in corpus]
+        self._index = build_index(texts, str(Path(self._folder.name) / "index"), **self._made)
 
     def search(
         self,
@@ -139,16 +131,14 @@ class HybridSearch:
         if any(not isinstance(text, str) for text in texts):
             raise InputError("HybridSearch: a query is not a text; dialogues and pictures are not searched for")
         topics = dict(zip(queries["id"], texts, strict=True))
-        without = _leaves_out(task_metadata)
+        others = {"remove_query": _leaves_out(task_metadata)}
         if top_ranked is None:
-            run = self._index.search(topics, self._retrieve, self._rerank, top_k, remove_query=without)
+            run = self._index.search(topics, self._retrieve, self._rerank, top_k, **others)
         else:
             given = {qid: {docid: -float(at) for at, docid in enumerate(top_ranked[qid])} for qid in topics}
-            rerank = [] if self._rerank is None else self._rerank
-            stages = ["encoder", *([rerank] if isinstance(rerank, str) else rerank)]
-            candidates = Run.from_dict({qid: hits for qid, hits in given.items() if hits})
+            run = Run.from_dict({qid: hits for qid, hits in given.items() if hits})
             most = max(map(len, given.values()), default=1)
-            run = self._index.rerank(candidates, stages, topics, hits=max(most, 1), remove_query=without)
+            run = self._index.rerank(run, ["encoder", *as_list(self._rerank)], topics, hits=max(most, 1), **others)
         return {qid: dict(run[qid][:top_k]) if qid in run else {} for qid in topics}
 
 
@@ -167,7 +157,8 @@ def local_task(folder: str | Path, name: str | None = None, *, remove_query: boo
     about = TaskMetadata(
         name=title, description=f"Documents and judgements of {title}", type="Retrieval", category="t2t",
         modalities=["text"], eval_splits=[SPLIT], eval_langs=["eng-Latn"], main_score="ndcg_at_10",
-        dataset={"path": title, "revision": "local"}, reference=None, date=None, domains=None, task_subtypes=None,
+        dataset={"path": title, "revision": f"local, remove_query={remove_query}"},
+        reference=None, date=None, domains=None, task_subtypes=None,
         license=None, annotations_creators=None, dialect=None, sample_creation=None, bibtex_citation="",
     )  # fmt: skip
 
@@ -192,20 +183,15 @@ def _leaves_out(task: TaskMetadata | None) -> bool:
     kinds = [AbsTaskRetrieval]
     for kind in kinds:
         kinds += kind.__subclasses__()
-    named = [
-        kind for kind in kinds if task is not None and getattr(getattr(kind, "metadata", None), "name", "") == task.name
-    ]
-    named.sort(key=lambda kind: kind.metadata is task)  # local tasks may share a name
-    return bool(named and named[-1].ignore_identical_ids)
+    return any(kind.ignore_identical_ids and getattr(kind, "metadata", None) == task for kind in kinds)
 
 
 def _data_of(folder: Path) -> Any:
     from datasets import Dataset
     from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
 
-    judged: dict[str, dict[str, int]] = {}
-    for qid, docid, grade in load_qrels(folder)[["query_id", "doc_id", "relevance"]].itertuples(index=False):
-        judged.setdefault(qid, {})[docid] = int(grade)
+    by_query = load_qrels(folder).astype({"relevance": int}).groupby("query_id")
+    judged = {qid: dict(zip(rows["doc_id"], rows["relevance"].tolist(), strict=True)) for qid, rows in by_query}
     topics = [{"id": qid, "text": text} for qid, text in load_topics(folder).items() if qid in judged]
     documents = [{"id": one.docid, "title": "", "text": one.text} for one in load_documents(folder)]
     return RetrievalSplitData(
@@ -216,20 +202,13 @@ def _data_of(folder: Path) -> Any:
     )
 
 
-class _Reranked:
+class _Reranked(FaissSearchIndex):
     """MTEB's exact Faiss index with reranking of its first hits."""
 
     def __init__(self, model: Any, params: RnnParams, threads: int | None) -> None:
-        self._first = FaissSearchIndex(model)
-        self._unit = model.mteb_model_meta.similarity_fn_name is ScoringFunction.COSINE
+        super().__init__(model)
         self.params, self.threads = params, threads
         self.without: list[str] = []  # for each query a document that is left out
-
-    def add_documents(self, embeddings: Any, idxs: list[str]) -> None:
-        self._first.add_documents(embeddings, list(idxs))
-
-    def clear(self) -> None:
-        self._first.clear()
 
     def search(
         self,
@@ -241,32 +220,24 @@ class _Reranked:
     ) -> tuple[list[list[float]], list[list[int]]]:
         """As MTEB's `IndexEncoderSearchProtocol`: scores and positions, in the corpus or among a query's candidates."""
         deep = max(top_k, self.params.context) + bool(self.without)
-        scores, positions = self._first.search(embeddings, deep, similarity_fn, top_ranked, query_idx_to_id)
+        scores, positions = super().search(embeddings, deep, similarity_fn, top_ranked, query_idx_to_id)
         queries = array_of(embeddings, "embeddings").astype(np.float32)
-        if self._unit:
-            queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        docids = list(self._first.idxs)
+        if self._normalize:
+            normalize_L2(queries)
         hits: dict[str, dict[str, float]] = {}
-        at: dict[str, dict[str, int]] = {}  # query → docid → position
+        places: list[dict[str, int]] = []  # of each query: docid → position
         for query, (known, rows) in enumerate(zip(scores, positions, strict=True)):
-            names = docids if top_ranked is None else top_ranked[(query_idx_to_id or {})[query]]
-            at[str(query)] = {names[one]: one for one in rows}
-            own = {names[one]: float(score) for one, score in zip(rows, known, strict=True)}
+            names = self.idxs if top_ranked is None else top_ranked[(query_idx_to_id or {})[query]]
+            places.append({names[one]: one for one in rows})
+            hits[str(query)] = dict(zip(places[-1], known, strict=True))
             if self.without:
-                own.pop(self.without[query], None)
-            hits[str(query)] = own
+                hits[str(query)].pop(self.without[query], None)
         run = Run.from_dict({query: own for query, own in hits.items() if own})
-        reranker = RnnReranker(FaissVectors(self._first.index, docids), self.params, threads=self.threads)
+        reranker = RnnReranker(FaissVectors(self.index, list(self.idxs)), self.params, threads=self.threads)
         new = reranker.rerank(run, QueryVectors(tuple(hits), queries)) if len(run) else run
-        best = {query: new[query][:top_k] if query in new else [] for query in hits}
-        ranks = [[at[query][docid] for docid, _ in ranked] for query, ranked in best.items()]
-        return [[score for _, score in ranked] for ranked in best.values()], ranks
-
-
-def _form(params: RnnParams) -> str:
-    usual = dataclasses.asdict(RnnParams())
-    changed = {name: value for name, value in dataclasses.asdict(params).items() if value != usual[name]}
-    return ",".join(f"{name}={value}" for name, value in changed.items()) or "default"
+        best = [new[query][:top_k] if query in new else [] for query in hits]
+        ranks = [[place[docid] for docid, _ in ranked] for place, ranked in zip(places, best, strict=True)]
+        return [[score for _, score in ranked] for ranked in best], ranks
 
 
 def _marked(meta: ModelMeta, said: Mapping[str, Any]) -> ModelMeta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -60,20 +61,14 @@ class RnnSearcher:
         missing: Literal["error", "skip"] = "error",
     ) -> None:
         self.searcher, params = searcher, params_of(params)
-        self._encode: Callable[[list[Any]], Iterable[Any]] | None = None
-        self._encodes_first = False
-        if isinstance(vectors, NeighbourGraph):
-            if encoder is not None:
-                raise InputError("encoder: a graph has no vectors that queries could be compared with; leave it out")
-            self.reranker = RnnReranker(vectors, params, queries=queries, threads=threads, missing=missing)
-            return
-        if queries is not None:
-            raise InputError(f"queries={queries!r}: is for a graph of neighbours; with vectors queries are encoded")
-        source = _own_vectors(searcher) if vectors is None else vectors
-        opened = open_vectors(source) if isinstance(source, (str, os.PathLike)) else source
-        self.reranker = RnnReranker(opened, params, threads=threads, missing=missing)
-        self._encode = _encoder(searcher, encoder)
-        self._encodes_first = encoder is None and _takes_arrays(searcher)
+        graph = isinstance(vectors, NeighbourGraph)
+        if (graph and encoder is not None) or (not graph and queries is not None):
+            raise InputError("encoder is for vectors, queries is for a graph of neighbours; leave the other out")
+        source: Any = _own_vectors(searcher) if vectors is None else vectors
+        source = open_vectors(source) if isinstance(source, (str, os.PathLike)) else source
+        self.reranker = RnnReranker(source, params, queries=queries, threads=threads, missing=missing)
+        self._encode = None if graph else _encoder(searcher, encoder)
+        self._encodes_first = not graph and encoder is None and _takes_arrays(searcher)
 
     def search(self, q: Any, k: int = 10, **options: Any) -> list[Any]:
         """The k best reranked hits of one query; options: of the wrapped searcher.
@@ -84,10 +79,8 @@ class RnnSearcher:
             InputError: k below 1, a hit without a vector, a vector of another dimension.
         """
         asked = self._asked(k, options)
-        if not self._encodes_first:
-            return self._reranked({"q": self.searcher.search(q, **asked)}, {"q": q})["q"][:k]
-        vector = self._vectors([q])
-        return self._reranked({"q": self.searcher.search(vector, **asked)}, {"q": vector[0]})["q"][:k]
+        given = self._vectors([q]) if self._encodes_first else q
+        return self._reranked({"q": self.searcher.search(given, **asked)}, {"q": given})["q"][:k]
 
     def batch_search(
         self, queries: Sequence[Any], qids: Sequence[str], k: int = 10, threads: int = 1, **options: Any
@@ -125,20 +118,17 @@ class RnnSearcher:
         return {**options, "k": depth}
 
     def _reranked(self, hits: dict[str, list[Any]], queries: dict[str, Any]) -> dict[str, list[Any]]:
-        filled = {qid: _best(own) for qid, own in hits.items() if own}
-        if not filled:
+        best = {qid: {str(hit.docid): hit for hit in reversed(own)} for qid, own in hits.items() if own}
+        if not best:
             return hits
-        names = {str(qid): qid for qid in filled}  # query ids may be numbers
-        run = Run.from_dict(
-            {name: {docid: float(hit.score) for docid, hit in filled[qid].items()} for name, qid in names.items()}
+        run = Run.from_dict(  # query ids may be numbers
+            {str(qid): {docid: float(hit.score) for docid, hit in own.items()} for qid, own in best.items()}
         )
         vectors = None
         if "query vectors" in self.reranker.needs:
-            vectors = QueryVectors(run.qids, self._vectors([queries[names[name]] for name in run.qids]))
+            vectors = QueryVectors(tuple(map(str, best)), self._vectors([queries[qid] for qid in best]))
         new = self.reranker.rerank(run, vectors)
-        ranked = {
-            names[name]: [_scored(filled[names[name]][docid], score) for docid, score in new[name]] for name in new.qids
-        }
+        ranked = {qid: [_scored(own[docid], score) for docid, score in new[str(qid)]] for qid, own in best.items()}
         return {qid: ranked.get(qid, []) for qid in hits}
 
     def _vectors(self, queries: Sequence[Any]) -> np.ndarray:
@@ -152,10 +142,7 @@ class RnnSearcher:
                 )
             for row, vector in zip(texts, self._encode([queries[row] for row in texts]), strict=True):
                 vectors[row] = array_of(vector, "query vector").astype(np.float32).reshape(-1)
-        other = [vector.shape for vector in vectors if vector.shape != vectors[0].shape]
-        if other:
-            raise InputError(f"query vectors have shapes {vectors[0].shape} and {other[0]}; expected one length")
-        return np.stack(vectors)
+        return array_of(vectors, "query vectors")
 
 
 def _own_vectors(searcher: Any) -> VectorSource:
@@ -174,26 +161,24 @@ def _own_vectors(searcher: Any) -> VectorSource:
 
 
 def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
-    if isinstance(given, (str, os.PathLike)):
-        from rnnreranker.encode.dense import Encoder
-
-        given = Encoder.open(str(given))
-    if given is None:
-        dense = _dense(searcher)
-        given = getattr(dense, "query_encoder", None) if hasattr(dense, "index") else None
-        if given is None and (_is_lucene_dense(dense) or _takes_arrays(dense)):
-            return None
-        if given is None:
-            raise InputError(
-                f"{type(searcher).__name__} has no dense query encoder of its own; give encoder, the one that made the "
-                "document vectors"
-            )
     from rnnreranker.encode.dense import Encoder
 
+    dense = _dense(searcher)
+    if given is None and hasattr(dense, "index"):
+        given = getattr(dense, "query_encoder", None)
+    if isinstance(given, (str, os.PathLike)):
+        given = Encoder.open(str(given))
     if isinstance(given, Encoder):  # ours takes many texts at once
         return lambda texts: iter(given.encode(texts))
-    one = given.encode
-    return lambda queries: [one(**query) if isinstance(query, dict) else one(query) for query in queries]
+    if given is not None:
+        one = given.encode
+        return lambda queries: [one(**query) if isinstance(query, dict) else one(query) for query in queries]
+    if _is_lucene_dense(dense) or _takes_arrays(dense):
+        return None
+    raise InputError(
+        f"{type(searcher).__name__} has no dense query encoder of its own; give encoder, the one that made the "
+        "document vectors"
+    )
 
 
 def _dense(searcher: Any) -> Any:
@@ -214,20 +199,9 @@ def _as_vector(query: Any) -> np.ndarray | None:
     if isinstance(query, np.ndarray) or hasattr(query, "detach"):
         return array_of(query, "query").astype(np.float32).reshape(-1)
     if isinstance(query, str) and query.lstrip().startswith("["):
-        try:
-            numbers = json.loads(query)
-        except json.JSONDecodeError:
-            return None
-        if numbers and all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in numbers):
-            return np.array(numbers, dtype=np.float32)
+        with contextlib.suppress(ValueError):  # InputError too: another text
+            return array_of(json.loads(query), "query").astype(np.float32)
     return None
-
-
-def _best(hits: Sequence[Any]) -> dict[str, Any]:
-    hit_of: dict[str, Any] = {}
-    for hit in hits:
-        hit_of.setdefault(str(hit.docid), hit)
-    return hit_of
 
 
 def _scored(hit: Any, score: float) -> Any:

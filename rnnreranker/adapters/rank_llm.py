@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text, write_atomically
 from rnnreranker.base.method import Inputs
-from rnnreranker.base.strict import parse_json, read_json
+from rnnreranker.base.strict import parse_json
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -30,33 +30,25 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
     """
     text = read_text(path, "rank_llm requests")
     if text.lstrip().startswith("["):
-        requests = read_json(path, "rank_llm requests")
-        where = [f"{path}: request {number}" for number in range(1, len(requests) + 1)]
+        numbered = [(f"{path}: request {at}", one) for at, one in enumerate(parse_json(text, str(path)), 1)]
     else:
-        requests, where = [], []
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                requests.append(parse_json(line, f"{path}:{number}"))
-                where.append(f"{path}:{number}")
+        lines = [(f"{path}:{at}", line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
+        numbered = [(where, parse_json(line, where)) for where, line in lines]
     seen: dict[str, str] = {}
-    for request, source in zip(requests, where, strict=True):
-        qid = _check(request, source)
+    for where, request in numbered:
+        try:
+            qid = str(request["query"]["qid"])
+            for candidate in request["candidates"]:
+                candidate["docid"], candidate["score"] + 0
+        except (KeyError, TypeError):
+            raise InputError(
+                f'{where}: expected {{"query": {{"text", "qid"}}, "candidates": [{{"docid", "score": a number, …}}]}} '
+                "as rank_llm writes it"
+            ) from None
         if qid in seen:
-            raise InputError(f"{source}: query {qid} is there already ({seen[qid]}); expected each once")
-        seen[qid] = source
-    return requests
-
-
-def as_run(requests: Sequence[Request]) -> Run:
-    """The candidates of requests as a run; of a repeated docid, as of segments, the highest score counts."""
-    return Run.from_dict(
-        {
-            str(request["query"]["qid"]): {
-                docid: float(candidate["score"]) for docid, candidate in _best(request["candidates"]).items()
-            }
-            for request in requests
-        }
-    )
+            raise InputError(f"{where}: query {qid} is there already ({seen[qid]}); expected each once")
+        seen[qid] = where
+    return [request for _, request in numbered]
 
 
 def inputs_of(requests: Sequence[Request]) -> Inputs:
@@ -71,7 +63,7 @@ def inputs_of(requests: Sequence[Request]) -> Inputs:
     for request in requests:
         qid = str(request["query"]["qid"])
         topics[qid] = _text(request["query"], f"query {qid}")
-        for docid, candidate in _best(request["candidates"]).items():
+        for docid, candidate in _best(request).items():
             texts.setdefault(docid, _text(candidate.get("doc"), f"query {qid}: candidate {docid}"))
     return Inputs(topics=topics, texts=texts)
 
@@ -79,18 +71,19 @@ def inputs_of(requests: Sequence[Request]) -> Inputs:
 def rerank_requests(
     requests: Sequence[Request], reranker: Reranker, queries: QueryVectors | None = None
 ) -> list[Request]:
-    """Copies of the requests with their candidates in the new order and with the new scores, a repeated docid once.
+    """Copies of the requests with their candidates in the new order and with the new scores.
+
+    Of a repeated docid, as of segments, the highest score counts, and the candidate is returned once.
 
     queries: a vector for every query, by qid; None if the reranker needs none, or has them.
     """
-    new = reranker.rerank(as_run(requests), queries)
-    result = []
-    for request in requests:
-        by_docid = _best(request["candidates"])
-        ranked = new[str(request["query"]["qid"])]
-        candidates = [{**by_docid[docid], "score": float(score)} for docid, score in ranked]
-        result.append({**request, "candidates": candidates})
-    return result
+    candidates = {str(request["query"]["qid"]): _best(request) for request in requests}
+    scores = {qid: {docid: one["score"] for docid, one in of.items()} for qid, of in candidates.items()}
+    new = reranker.rerank(Run.from_dict(scores), queries)
+    return [
+        {**request, "candidates": [{**of[docid], "score": float(score)} for docid, score in new[qid]]}
+        for request, (qid, of) in zip(requests, candidates.items(), strict=True)
+    ]
 
 
 def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) -> None:
@@ -103,23 +96,10 @@ def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) ->
         stream.write(text.encode())
 
 
-def _best(candidates: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    candidate_of: dict[str, dict[str, Any]] = {}
-    for candidate in candidates:
-        other = candidate_of.setdefault(str(candidate["docid"]), candidate)
-        if float(candidate["score"]) > float(other["score"]):
-            candidate_of[str(candidate["docid"])] = candidate
-    return candidate_of
-
-
-def _check(request: Any, where: str) -> str:
-    query = request.get("query") if isinstance(request, dict) else None
-    if not isinstance(query, dict) or "qid" not in query or not isinstance(request.get("candidates"), list):
-        raise InputError(f'{where}: expected {{"query": {{"text", "qid"}}, "candidates": [...]}} as rank_llm writes it')
-    for number, candidate in enumerate(request["candidates"], 1):
-        if not isinstance(candidate, dict) or "docid" not in candidate or not _is_number(candidate.get("score")):
-            raise InputError(f"{where}: candidate {number} has no docid, or a score that is no number")
-    return str(query["qid"])
+def _best(request: Request) -> dict[str, dict[str, Any]]:
+    """The candidates by docid, of a repeated one the first with the highest score."""
+    ranked = sorted(request["candidates"], key=lambda candidate: -candidate["score"])
+    return {str(candidate["docid"]): candidate for candidate in reversed(ranked)}
 
 
 def _text(record: Any, where: str) -> str:
@@ -129,9 +109,4 @@ def _text(record: Any, where: str) -> str:
     text = next((known[key] for key in TEXT_KEYS if isinstance(known.get(key), str)), None)
     if text is None:
         raise InputError(f"{where}: no text; expected a string under one of {', '.join(TEXT_KEYS)}")
-    title = known.get("title")
-    return f"{title}\n{text}" if isinstance(title, str) and title else text
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{known['title']}\n{text}" if isinstance(known.get("title"), str) and known["title"] else text

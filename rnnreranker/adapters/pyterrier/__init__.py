@@ -6,7 +6,11 @@ from rnnreranker.base.errors import require
 
 require("pyterrier", "a transformer of PyTerrier", "'rnnreranker[pyterrier]'")
 
-from rnnreranker.adapters.pyterrier.index import RnnIndex, RnnIndexReranker, RnnRetriever  # noqa: E402
-from rnnreranker.adapters.pyterrier.transformer import RnnTransformer  # noqa: E402
+from rnnreranker.adapters.pyterrier.index import (  # noqa: E402
+    RnnIndex,
+    RnnIndexReranker,
+    RnnRetriever,
+    RnnTransformer,
+)
 
 __all__ = ["RnnIndex", "RnnIndexReranker", "RnnRetriever", "RnnTransformer"]

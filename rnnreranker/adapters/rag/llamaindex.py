@@ -51,14 +51,14 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = getattr(query_bundle, "embedding", None)
-        if query is None and (query_bundle is None or self.embed_model is None):
+        query = None if query_bundle is None else query_bundle.embedding
+        if query is None and query_bundle is not None and self.embed_model is not None:
+            query = self.embed_model.get_agg_embedding_from_queries(query_bundle.embedding_strs)
+        if query is None:
             raise InputError(
                 "embed_model=None: the query has no embedding (LlamaIndex drops it on the asynchronous path); give "
                 "LlamaIndexRnnReranker embed_model=, the index's, and the postprocessor a query"
             )
-        if query is None:
-            query = self.embed_model.get_agg_embedding_from_queries(query_bundle.embedding_strs)
         best = rerank_returned(
             metric_of("LlamaIndex", self.metric, fused=True),
             [one.node.node_id for one in nodes],

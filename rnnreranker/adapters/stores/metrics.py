@@ -24,9 +24,10 @@ READINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # from scores to si
     "1 - s/2": lambda scores: 1 - scores / 2,
     "1 - s²/2": lambda scores: 1 - np.copysign(scores**2, scores) / 2,
 }
-COSINE_DISTANCE = (COSINE, "1 - s", "1 - s/2")  # quantised indexes return 2 (1 - cosine)
-RAG = {"cosine": (COSINE, "s"), "dot_product": (INNER, "s"), "l2": (L2, "s")}
-METRICS: dict[str, dict[str, tuple[Kind, *tuple[str, ...]]]] = {  # store → name of a metric → its readings, usual first
+Read = tuple[Kind, *tuple[str, ...]]
+COSINE_DISTANCE: Read = (COSINE, "1 - s", "1 - s/2")  # quantised indexes return 2 (1 - cosine)
+RAG: dict[str, Read] = {"cosine": (COSINE, "s"), "dot_product": (INNER, "s"), "l2": (L2, "s")}
+METRICS: dict[str, dict[str, Read]] = {  # store → name of a metric → its readings, usual first
     "Qdrant": {"Cosine": (COSINE, "s"), "Dot": (INNER, "s"), "Euclid": (L2, "1 - s²/2")},
     "Chroma": {"l2": (L2, "1 - s/2"), "cosine": COSINE_DISTANCE, "ip": (INNER, "1 - s")},
     "Milvus": {"COSINE": (COSINE, "s"), "IP": (INNER, "s"), "L2": (L2, "1 - s/2")},
