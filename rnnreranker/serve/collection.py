@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.rnn import warm_up
 from rnnreranker.runs import Run
 from rnnreranker.search.inputs import texts_in
 from rnnreranker.search.opened import open_index
 from rnnreranker.search.queries import QueryEncoding, open_query_encoder, without_query_vectors
-from rnnreranker.search.request import check
+from rnnreranker.search.request import SearchRequest, check
 from rnnreranker.search.show import first_line
 from rnnreranker.serve import work
-from rnnreranker.serve.question import QID, SearchQuestion, check_work
+from rnnreranker.serve.question import QID, SearchBody, check_request
 from rnnreranker.serve.request import ServeRequest
 
 if TYPE_CHECKING:
     from rnnreranker.encode.dense import Encoder
-    from rnnreranker.parts.vectors import QueryVectors
-    from rnnreranker.search.explain import Neighbourhood
     from rnnreranker.search.pipeline import Pipeline
 
 AT_ONCE = 4  # texts that are encoded before it is another request's turn
@@ -39,7 +37,7 @@ SHOWN_TEXT = 240  # characters of a result
 class Answered:
     """An answered question: the first and the last run with the scores of their files, and all runs of the pipeline."""
 
-    question: SearchQuestion
+    body: SearchBody
     pipeline: Pipeline
     before: Run
     after: Run
@@ -61,24 +59,22 @@ class ServedIndex:
         self.request, self.limits = request, request.limits
         topics, qrels = request.judged
         self.topics: dict[str, str] = {} if topics is None else load_topics(topics)
+        self.grades: dict[str, dict[str, int]] = {}  # topic → docid → grade
+        self.protocol = request.protocol
+        if qrels is not None:
+            judged = load_qrels(qrels)
+            self.protocol = protocol_of(judged, request.protocol)
+            by_topic = judged[judged["query_id"].isin(list(self.topics))].groupby("query_id")
+            self.grades = {qid: dict(zip(of["doc_id"], of["relevance"].tolist(), strict=True)) for qid, of in by_topic}
+            if not self.grades:
+                raise InputError(f"{qrels}: judges none of the {len(self.topics)} topics of {topics}")
         self.index = open_index(request.index)
         self.encoding = QueryEncoding.of(request.encoder)
         self.texts: Mapping[str, str] = texts_in(self.index)
-        self._judgements: dict[str, Any] = {}  # topic → its rows of the judgements
-        self._grades: dict[str, dict[str, int]] = {}
-        self.protocol = request.protocol or "trec"
-        if qrels is not None:
-            judged = load_qrels(qrels)
-            self.protocol = judged.attrs["protocol"] = protocol_of(judged, request.protocol)
-            self._judgements = {str(qid): rows for qid, rows in judged.groupby("query_id") if str(qid) in self.topics}
-            columns = {qid: (rows["doc_id"], rows["relevance"]) for qid, rows in self._judgements.items()}
-            self._grades = {qid: dict(zip(of[0].tolist(), of[1].tolist(), strict=True)) for qid, of in columns.items()}
-            if not self._judgements:
-                raise InputError(f"{qrels}: judges none of the {len(self.topics)} topics of {topics}")
-        self.encodes = self._can_encode()
+        self.encodes = "dense" in self.index.folders and not without_query_vectors(self.encoding, self.index)
         self._reading, self._evaluating = threading.Lock(), threading.Lock()
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-encoder")  # a queue: nobody waits long
-        self._vector = lru_cache(QUERIES)(lambda text: self.encode([text]))
+        self.vector_of = lru_cache(QUERIES)(lambda text: self.encode([text]))  # (1, d)
         self._first: dict[Hashable, Run] = {}  # the last first stages
         self._encoder: Encoder | None = None
 
@@ -86,96 +82,102 @@ class ServedIndex:
         """Load model and kernel, open the files of a search and start Java, so that the first question is fast."""
         warm_up()
         first = next(iter(self.topics.values()), "what is asked first")
-        self.answer(SearchQuestion(first, hits=min(self.limits.max_candidates, 100)))
+        self.answer(SearchBody(query=first, hits=min(self.limits.max_candidates, 100)))
 
-    def answer(self, question: SearchQuestion, explain: bool = False) -> Answered:
-        """The runs of a question, as `python -m rnnreranker.search --query`; explain: applies the limit of `explained`.
+    def asked(self, text: str, explain: bool = False, **others: Any) -> SearchRequest:
+        """The checked request of a search for a text; explain: applies the limit of an explanation.
 
         Raises:
-            InputError: an invalid question for this index.
+            InputError: an invalid question for this index, or one that clients cannot ask, see `check_request`.
+        """
+        from rnnreranker.parts.vectors import QueryVectors
+
+        refuse(
+            (
+                len(text) > self.limits.max_characters,
+                f"query has {len(text)} characters; expected {self.limits.max_characters} at most",
+            ),
+            (
+                others["hits"] > self.limits.max_candidates,
+                f"hits={others['hits']}: expected a number in [1, {self.limits.max_candidates}]",
+            ),
+        )
+        request = SearchRequest(self.index, query=text, threads=1, **others)
+        check_request(request, self.limits, explain)
+        check(request)
+        if not self.encodes:
+            return request
+        return replace(request, encoded_queries=QueryVectors((QID,), self.vector_of(text)))
+
+    def answer(self, body: SearchBody, explain: bool = False) -> Answered:
+        """The runs of a question, as `python -m rnnreranker.search --query`.
+
+        Raises:
+            InputError: as `asked`; neither a text nor a topic, or both.
             UnavailableError, MissingDependencyError: this machine lacks something for it.
         """
         from rnnreranker.search.pipeline import open_pipeline
 
-        question.check(self.limits)
-        request = question.request(self.index, threads=1)
-        check(request)
-        methods = request.methods
-        others = [one for one in (methods.feedback, methods.expander) if one is not None]
-        check_work([*methods.retrievers, *others, *methods.rerankers], methods.depth, self.limits, explain)
-        if self.encodes:
-            request = replace(request, encoded_queries=self.query_vectors(question.query))
+        hits = body.hits or min(SearchRequest.hits, self.limits.max_candidates)
+        forms = body.model_dump(include={"retrieve", "fuse", "prf", "expand", "rerank"})
+        text = self.text_of(body)
+        request = self.asked(text, explain, hits=hits, **forms)
         work.check()
-        pipeline = open_pipeline(request, {QID: question.query})
+        pipeline = open_pipeline(request, {QID: text})
         pipeline = replace(pipeline, depth=min(pipeline.depth, self.limits.max_candidates))
         work.check()
-        key = (*question.first_stage, pipeline.depth)
+        key = (text, body.model_dump_json(include={"retrieve", "fuse", "prf"}), hits, pipeline.depth)
         if (first := self._first.get(key)) is None:
             first = self._first[key] = pipeline.retrieved()
             for old in list(self._first)[:-FIRST_STAGES]:
                 self._first.pop(old, None)
         stages = pipeline.stages(first)
         work.check()
-        before, after = stages[0].as_written(), stages[-1].as_written()
-        return Answered(question, pipeline, before, after, stages)
-
-    def explained(self, answered: Answered) -> tuple[Neighbourhood, str]:
-        """The neighbourhood of a question, and why the run's scores say nothing; InputError: not reranked by rnn."""
-        from rnnreranker.methods.rerank import RnnReranker
-        from rnnreranker.search.explain import taken_apart
-
-        rerankers = answered.pipeline.rerankers
-        if len(rerankers) != 1 or not isinstance(rerankers[0], RnnReranker) or rerankers[0].source == "tokens":
-            named = "+".join(one.name for one in rerankers) or "none"
-            raise InputError(f"rerank={named}: expected rnn alone, from vectors or neighbours, to be explained")
-        return taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
+        return Answered(body, pipeline, stages[0].as_written(), stages[-1].as_written(), stages)
 
     def rows(self, answered: Answered) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The first results before and after reranking: ranks, moves (ranks up), scores, texts and grades."""
-        ranks = {docid: rank for rank, docid in enumerate(answered.before.ranked(QID), 1)}
-        now = {docid: rank for rank, docid in enumerate(answered.after.ranked(QID), 1)}
-        limit = min(answered.question.limit, answered.question.hits)
-        before = [
-            self._row(rank, docid, score, answered.question.topic) | {"now": now.get(docid)}
-            for rank, (docid, score) in enumerate(answered.before[QID][:limit], 1)
-        ]
-        after = [
-            self._row(rank, docid, score, answered.question.topic)
-            | {"was": ranks.get(docid), "moved": ranks[docid] - rank if docid in ranks else None}
-            for rank, (docid, score) in enumerate(answered.after[QID][:limit], 1)
-        ]
+        """The first results before and after reranking: ranks, moves (ranks up, None = only in one of both), scores,
+        texts and, of a judged topic, grades.
+        """
+        body, grades = answered.body, self.grades.get(answered.body.topic or "")
+        runs = (answered.before, answered.after)
+        was, now = ({docid: rank for rank, docid in enumerate(run.ranked(QID), 1)} for run in runs)
+        limit = min(body.limit, answered.pipeline.request.hits)
+
+        def row(rank: int, docid: str, score: float) -> dict[str, Any]:
+            moved = was[docid] - now[docid] if docid in was and docid in now else None
+            text = self.lines([docid]).get(docid, "")
+            shown = {"rank": rank, "docid": docid, "score": score, "moved": moved, "text": text}
+            return shown if grades is None else {**shown, "grade": grades.get(docid)}
+
+        before, after = ([row(rank, *one) for rank, one in enumerate(run[QID][:limit], 1)] for run in runs)
         return before, after
 
     def measured(self, answered: Answered) -> list[dict[str, Any]]:
         """The measures of a judged topic before and after; empty for other questions."""
         from rnnreranker.evaluate import evaluate
 
-        topic = answered.question.topic
-        if topic not in self._judgements:
+        if (grades := self.grades.get(answered.body.topic or "")) is None:
             return []
-        runs = {
-            name: Run((topic,), run.offsets, run.docids, run.rows, run.scores).head(answered.question.hits)
-            for name, run in (("before", answered.before), ("after", answered.after))
-        }
+        hits = answered.pipeline.request.hits
+        runs = {"before": answered.before.head(hits), "after": answered.after.head(hits)}
         with self._evaluating:
-            scores = evaluate(runs, self._judgements[topic], self.request.measures)
-        columns = zip(scores.measures, *scores.means, strict=True)
+            scores = evaluate(runs, {QID: grades}, self.request.measures, self.protocol)
         return [
             {"measure": str(name), "protocol": scores.protocol, "before": float(one), "after": float(two)}
-            for name, one, two in columns
+            for name, one, two in zip(scores.measures, *scores.means, strict=True)
         ]
 
-    def judged(self) -> list[dict[str, Any]]:
-        """The topics, and their numbers of judged documents."""
-        return [
-            {"topic": qid, "query": text, "judged": len(self._judgements.get(qid, ()))}
-            for qid, text in self.topics.items()
-        ]
-
-    def text(self, topic: str) -> str:
-        if topic not in self.topics:
-            raise InputError(f"topic {topic[:80]}: not offered here, {nearest(topic[:80], self.topics)}")
-        return self.topics[topic]
+    def text_of(self, body: SearchBody) -> str:
+        """The text of a question, or of its topic."""
+        if (body.query is None) == (body.topic is None):
+            raise InputError("query and topic: expected one of them")
+        if body.query is not None:
+            return body.query
+        if body.topic not in self.topics:
+            shown = str(body.topic)[:80]
+            raise InputError(f"topic {shown}: not offered here, {nearest(shown, self.topics)}")
+        return self.topics[body.topic]
 
     def document(self, docid: str) -> str | None:
         """The text of a document; None if the index lacks it."""
@@ -185,12 +187,6 @@ class ServedIndex:
     def lines(self, docids: Sequence[str]) -> dict[str, str]:
         texts = {docid: self.document(docid) for docid in docids}
         return {docid: first_line(docid, text)[:SHOWN_TEXT] for docid, text in texts.items() if text is not None}
-
-    def query_vectors(self, text: str) -> QueryVectors:
-        """The vector of a query, called `QID`; recent ones are cached."""
-        from rnnreranker.parts.vectors import QueryVectors
-
-        return QueryVectors((QID,), self._vector(text))
 
     def encode(self, texts: Sequence[str], what: Literal["queries", "documents"] = "queries") -> np.ndarray:
         """(n, d) float32: the vectors of texts, a few texts of one caller at a time.
@@ -214,12 +210,3 @@ class ServedIndex:
         if self._encoder is None:
             self._encoder = open_query_encoder(self.encoding, self.index)
         return self._encoder.encode(texts, threads=1, what=what)
-
-    def _can_encode(self) -> bool:
-        return "dense" in self.index.folders and not without_query_vectors(self.encoding, self.index)
-
-    def _row(self, rank: int, docid: str, score: float, topic: str | None) -> dict[str, Any]:
-        row: dict[str, Any] = {"rank": rank, "docid": docid, "score": score, "text": self.lines([docid]).get(docid, "")}
-        if topic in self._judgements:
-            row["grade"] = self._grades[topic].get(docid)
-        return row

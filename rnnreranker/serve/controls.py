@@ -5,52 +5,37 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from rnnreranker._version import __version__
 from rnnreranker.base.chosen_method import SOURCES
-from rnnreranker.base.method import defaults_of, fields_of, first_line, methods, names
+from rnnreranker.base.method import defaults_of, fields_of, first_line, methods
 from rnnreranker.base.settings import choices, hints_of, member, words_of
 from rnnreranker.runs.fuse import FuseParams
-from rnnreranker.search.request import AUTO, HYBRID
+from rnnreranker.search.request import AUTO, HYBRID, SearchRequest
 from rnnreranker.serve.collection import ServedIndex
-from rnnreranker.serve.question import SearchQuestion
 
 EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that stand open
 
 
 def controls(collection: ServedIndex) -> dict[str, Any]:
-    """The name of the index, the limits, and the choices with their defaults, plain values."""
-    index = collection.index
+    """The name of the index, and the choices with their defaults, plain values; rNN is the first reranker."""
+
+    def usable(needs: typing.Collection[str]) -> bool:
+        return all(map(collection.index.has, needs)) and (collection.encodes or "query vectors" not in needs)
+
+    retrievers = [name for name, one in methods("retriever").items() if usable(one.needs)]
+    rerankers = [
+        _reranker(collection, name, one)
+        for name, one in sorted(methods("reranker").items(), key=lambda one: (one[0] != "rnn", one[0]))
+        if not one.model_setting and not getattr(one, "inner", None) and usable(_needs(one))
+    ]
     return {
-        "version": __version__,
         "index": collection.request.name,
-        "parts": list(index.parts),
-        "retrievers": retrievers(collection),
+        "retrievers": [AUTO, *retrievers, *(["hybrid"] if {*HYBRID} <= {*retrievers} else [])],
         "fusions": choices(hints_of(FuseParams)["fuse"]),
-        "hits": min(SearchQuestion.hits, collection.limits.max_candidates),
-        "limits": collection.limits.to_dict(),
-        "rerankers": [_reranker(collection, name, one) for name, one in rerankers(collection).items()],
+        "hits": min(SearchRequest.hits, collection.limits.max_candidates),
+        "max_candidates": collection.limits.max_candidates,
+        "rerankers": rerankers,
         "topics": len(collection.topics),
-        "measures": collection.request.measures,
-        "protocol": collection.protocol,
     }
-
-
-def retrievers(collection: ServedIndex) -> list[str]:
-    """`auto`, the first stages that the index has the parts for, and perhaps `hybrid`."""
-    known = methods("retriever")
-    there = [name for name in names("retriever") if _has(collection, known[name].needs)]
-    hybrid = ["hybrid"] if {*HYBRID} <= {*there} else []
-    return [AUTO, *there, *hybrid]
-
-
-def rerankers(collection: ServedIndex) -> dict[str, Any]:
-    """The rerankers that load no model and whose inputs the index has, rNN first."""
-    usable = {
-        name: one
-        for name, one in methods("reranker").items()
-        if not one.model_setting and _has(collection, _needs(one)) and not getattr(one, "inner", None)
-    }
-    return {name: usable[name] for name in sorted(usable, key=lambda name: (name != "rnn", name))}
 
 
 def _needs(method: Any) -> frozenset[str]:
@@ -58,39 +43,21 @@ def _needs(method: Any) -> frozenset[str]:
     return frozenset(by_params(defaults_of(method)) if by_params else method.needs)
 
 
-def _has(collection: ServedIndex, needs: typing.Collection[str]) -> bool:
-    if "query vectors" in needs and not collection.encodes:
-        return False
-    return all(collection.index.has(need) for need in needs)
-
-
 def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]:
-    usual = defaults_of(method)
-    hints = hints_of(method.Params)
-    settings = [_setting(field, hints[field.name], getattr(usual, field.name)) for field in fields_of(method)]
-    if name == "rnn":
-        settings.sort(key=lambda one: one["name"] not in EVERYDAY)
-    if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
-        settings.append(
-            {"name": "from", "help": "where similarities come from", "type": "choice", "default": SOURCES["from"][0]}
-            | {"choices": [one for one in SOURCES["from"] if collection.index.has(one)], "optional": False}
-        )
-    presets = {one: params.to_dict() for one, params in method.Params.presets.items()}
+    usual, hints = defaults_of(method), hints_of(method.Params)
+    settings = []
+    for field in fields_of(method):
+        hint = hints[field.name]
+        one = {"name": field.name, "help": field.metadata.get("help", ""), "default": getattr(usual, field.name)}
+        one["choices"] = words_of(field, hint) or (["true", "false"] if member(hint) is bool else [])
+        one["whole"], one["optional"] = member(hint) is int, type(None) in typing.get_args(hint)
+        settings.append(one | field.metadata.get("limits", {}))
     everyday = [*EVERYDAY] if name == "rnn" else [one["name"] for one in settings]
-    about = first_line(method)
-    return {"name": name, "about": about, "settings": settings, "presets": presets, "everyday": everyday}
-
-
-def _setting(field: Any, hint: Any, default: Any) -> dict[str, Any]:
-    kind, limits = member(hint), field.metadata.get("limits", {})
-    words = words_of(field, hint)
-    named = "choice" if words else {bool: "yes or no", int: "integer", float: "number"}.get(kind, "text")
-    return {
-        "name": field.name,
-        "help": str(field.metadata.get("help", "")),
-        "type": named,
-        "default": default,
-        "choices": words,
-        "optional": type(None) in typing.get_args(hint),
-        **{one: limits.get(one) for one in ("at_least", "at_most", "above")},
-    }
+    settings.sort(key=lambda one: one["name"] not in everyday)
+    if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
+        there = [one for one in SOURCES["from"] if collection.index.has(one)]
+        about = {"help": "where similarities come from", "default": SOURCES["from"][0]}
+        settings.append({"name": "from", **about, "choices": there, "optional": False})
+    presets = {one: params.to_dict() for one, params in method.Params.presets.items()}
+    about_it = {"about": first_line(method), "settings": settings, "presets": presets, "everyday": everyday}
+    return {"name": name, **about_it}

@@ -1,25 +1,23 @@
-"""Checks before each request: client, origin, size; and the headers of each answer."""
+"""Checks before each request: client, origin, size, time; and the headers of each answer."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
-import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rnnreranker.base.errors import said_of, shown
 from rnnreranker.serve.request import ServeRequest, is_local
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN = ("/", "/style.css", "/page.js", "/icon.svg", "/health")  # have nothing of the index, so that they need no token
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-BODY_SECONDS = 10.0  # in which the body of a request has to come
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -27,8 +25,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-
-
 FOLDERS = re.compile(r"(?<![\w/.~-])(?:/|[A-Za-z]:\\)(?:[^\s/\\:;,'\"()]+[/\\])+")  # of an absolute path
 
 
@@ -38,139 +34,67 @@ def sentence(error: Exception) -> str:
     >>> sentence(ValueError("/home/ann/index/dense: no such file, https://example.org/a/b is")).partition(": ")[2][:40]
     'dense: no such file, https://example.org'
     """
-    return FOLDERS.sub("", one_line(said_of(error)))
+    return FOLDERS.sub("", said_of(error))
 
 
-def one_line(text: str) -> str:
-    """A text on one line, without control characters and halves of surrogate pairs."""
-    return " ".join(shown(text).split()).encode(errors="backslashreplace").decode()
-
-
-class Refusal(Exception):
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
-        self.status, self.said = status, said
+def refusal(status: int, text: str) -> JSONResponse:
+    """An answer with one line: `error`, and the names that clients of Cohere (`message`) and Jina (`detail`) read."""
+    line = " ".join(shown(text).split()).encode(errors="backslashreplace").decode()  # no halves of surrogate pairs
+    headers = {"www-authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse(dict.fromkeys(("error", "message", "detail"), line), status, headers)
 
 
 class Guard:
-    """An application behind the token and the limits of a server."""
+    """An application behind the host, the token and the limits of a server."""
 
-    def __init__(self, app: App, request: ServeRequest) -> None:
-        self._app, self._request = app, request
-        self._limits = request.limits
-        self._reading = self._at_work = 0
+    def __init__(self, app: ASGIApp, request: ServeRequest) -> None:
+        self._app, self._request, self._at_work = app, request, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        begun = False
 
         async def with_headers(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
-                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", []), *own]
+                begun = True
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
+        seconds, most = self._request.limits.max_seconds, self._request.limits.max_waiting
+        refused, counts = self._refused(Request(scope)), scope["path"] not in OPEN
+        if refused is None and counts and self._at_work >= most:
+            refused = refusal(429, f"{most} requests are at work; ask again in a moment.")
+        if refused is not None:
+            await refused(scope, receive, with_headers)
+            return
+        self._at_work += counts
         try:
-            self._check(scope)
-            if scope["path"] in OPEN:  # always answered
-                await self._answer(scope, b"", receive, with_headers)
-                return
-            with self._counted("_reading"):
-                body = await self._body(scope, receive)
-            with self._counted("_at_work"):
-                await self._answer(scope, body, receive, with_headers)
-        except Refusal as refusal:
-            await _say(with_headers, refusal.status, refusal.said)
-
-    @contextlib.contextmanager
-    def _counted(self, name: str) -> Iterator[None]:
-        """A block for at most `max_waiting` requests at once; Refusal 429 for more."""
-        if getattr(self, name) >= self._limits.max_waiting:
-            raise Refusal(429, f"{self._limits.max_waiting} requests are at work; ask again in a moment.")
-        setattr(self, name, getattr(self, name) + 1)
-        try:
-            yield
-        finally:
-            setattr(self, name, getattr(self, name) - 1)
-
-    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Answer a request whose body was read; cancel the work when the client leaves."""
-        answer = asyncio.ensure_future(self._app(scope, _replay(body, receive), send))
-        gone = asyncio.ensure_future(_gone(receive))
-        try:
-            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
-            if answer.done():
-                answer.result()
-        finally:
-            for task in (answer, gone):
-                task.cancel()
-            await asyncio.wait((answer, gone))
-
-    def _check(self, scope: Scope) -> None:
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        host = headers.get(b"host", b"").decode("latin-1")
-        if self._request.local and not is_local(_name(host)):  # a page elsewhere whose name leads here
-            raise Refusal(400, f"Host {host[:80]!r}: this server answers to localhost alone.")
-        origin = headers.get(b"origin", b"").decode("latin-1")
-        if origin and origin.partition("://")[2] != host:
-            raise Refusal(
-                403, f"Origin {origin[:80]!r}: this server answers its own page, and programs without Origin."
-            )
-        if self._request.token is not None and scope["path"] not in OPEN:
-            scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-            if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._request.token.encode()):
-                raise Refusal(401, "Authorization: expected Bearer and the token that the server was started with.")
-
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        limit = self._limits.max_body
-        length = dict(scope["headers"]).get(b"content-length", b"0")
-        if length.isdigit() and int(length) > limit:
-            raise Refusal(413, f"The body has {int(length)} bytes; expected {limit} at most.")
-        pieces: list[bytes] = []
-        size = 0
-        seconds = min(self._limits.max_seconds, BODY_SECONDS)
-        try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        return b"".join(pieces)
-                    size += len(message.get("body", b""))
-                    if size > limit:
-                        raise Refusal(413, f"The body has more than {limit} bytes.")
-                    pieces.append(message.get("body", b""))
-                    if not message.get("more_body"):
-                        return b"".join(pieces)
+            async with asyncio.timeout(seconds):  # of the body and the work
+                await self._app(scope, receive, with_headers)
         except TimeoutError:
-            raise Refusal(408, f"The body did not come within {seconds:g} seconds.") from None
+            if not begun:
+                late = refusal(408, f"This took longer than {seconds:g} seconds; ask for less.")
+                await late(scope, receive, with_headers)
+        finally:
+            self._at_work -= counts
 
-
-def _name(host: str) -> str:
-    """The name in a Host header, without the port."""
-    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives a body that was read, and then the rest."""
-    waiting = [body]
-
-    async def again() -> MutableMapping[str, Any]:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-        return await receive()
-
-    return again
-
-
-async def _say(send: Send, status: int, said: str) -> None:
-    body = json.dumps({"error": said}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    def _refused(self, client: Request) -> JSONResponse | None:
+        headers, limit, token = client.headers, self._request.limits.max_body, self._request.token
+        host, origin, length = (headers.get(name, "") for name in ("host", "origin", "content-length"))
+        name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+        if self._request.local and not is_local(name):  # a page elsewhere whose name leads here
+            return refusal(400, f"Host {host[:80]!r}: this server answers to localhost alone.")
+        if origin and origin.partition("://")[2] != host:
+            said = f"Origin {origin[:80]!r}: this server answers its own page, and programs without Origin."
+            return refusal(403, said)
+        if token is not None and client.scope["path"] not in OPEN:
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+                return refusal(401, "Authorization: expected Bearer and the token that the server was started with.")
+        if "transfer-encoding" in headers:
+            return refusal(411, "Transfer-Encoding: expected a body with its Content-Length.")
+        if length.isdigit() and int(length) > limit:
+            return refusal(413, f"The body has {int(length)} bytes; expected {limit} at most.")
+        return None

@@ -1,18 +1,19 @@
-"""A question of a client, as a request of the library."""
+"""The bodies of requests, and what clients cannot ask for: files, models, too much work."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
-from rnnreranker.base.chosen_method import Chosen, Form, as_list
+from pydantic import BaseModel, ConfigDict, Field
+
+from rnnreranker.base.chosen_method import Chosen, as_list
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import hints_of, is_file_name, member, words_of
 from rnnreranker.base.written_form import Written, read_joined
-from rnnreranker.search.request import SearchRequest
+from rnnreranker.search.request import AUTO, SearchRequest
 from rnnreranker.serve.request import Limits
 
 QID = "query"  # what a question is called, as in the command
@@ -20,48 +21,91 @@ MOST_FEEDBACK = 100  # documents, terms or clusters that a second query is made 
 WIDE_GRAPH = 64  # neighbours of a document; graphs have no more
 MOST_REACHED = 100_000  # documents that an expander looks at
 
+Form = str | dict[str, dict[str, Any] | None]  # of a method: `rnn:k=20`, {"rnn": {"k": 20}}
+Forms = Annotated[list[Form], Field(max_length=10)]
+Count = Annotated[int, Field(ge=1)]
 
-@dataclass(frozen=True)
-class SearchQuestion:
-    """A search; the fields are those of `SearchRequest`.
 
-    topic: the id of its judged topic, None = none; limit: of the results.
-    """
+class Body(BaseModel):
+    """A body with these fields only."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SearchBody(Body):
+    """A question, or a judged topic, and its search."""
+
+    query: str | None = Field(None, description="the text of the question")
+    topic: str | None = Field(None, description="the id of a topic, in place of a text")
+    retrieve: Form | Forms | None = Field(AUTO, description="first stage, as of search --retriever")
+    fuse: Form | None = Field(None, description="how several retrievers are fused")
+    prf: Form | None = Field(None, description="feedback: a second search by the first documents")
+    expand: Form | None = Field(None, description="more candidates, from the graph of the index")
+    rerank: Form | Forms | None = Field("rnn", description="rerankers in their written form; null = none")
+    hits: Count | None = Field(None, description="documents in the output; null = 1000, or the limit below it")
+    limit: Annotated[int, Field(ge=1, le=1000)] = Field(10, description="results of the answer")
+
+
+class ExplainBody(SearchBody):
+    """A question, and the width of the picture's window."""
+
+    size: Literal["wide", "narrow"] = "wide"
+
+
+class RerankBody(Body):
+    """Candidates to rerank: docids of the index for a text, or vectors for a vector."""
+
+    query: str | None = Field(None, description="of docids; its text is encoded by the encoder of the index")
+    docids: list[str] | None = Field(None, description="of the index; with vectors: what they are called")
+    query_vector: list[float] | None = Field(None, description="of vectors; null: scores are the similarities to it")
+    vectors: list[list[float]] | None = Field(None, description="of the candidates, in place of those of the index")
+    scores: list[float] | None = Field(None, description="of the first stage, higher is better")
+    rerank: Form = Field("rnn", description="rnn with settings, rnn:k=20; of docids any reranker")
+    top_n: Count | None = None
+
+
+class TextsBody(BaseModel):
+    """The request of clients of text-embeddings-inference (texts), Cohere and Jina (documents)."""
+
+    model_config = ConfigDict(strict=True)
 
     query: str
-    topic: str | None = None
-    retrieve: Form | Sequence[Form] | None = "auto"
-    fuse: Form | None = None
-    prf: Form | None = None
-    expand: Form | None = None
-    rerank: Form | Sequence[Form] | None = "rnn"
-    hits: int = 1000
-    limit: int = 10
+    texts: list[str] | None = None
+    documents: list[str | dict[Literal["text"], str]] | None = None
+    model: str = Field("rnn", description="rnn with settings, rnn:k=20; other names mean rnn")
+    top_n: Count | None = None
+    return_text: bool = False
+    return_documents: bool | None = None
+    truncate: bool | None = Field(None, description="of texts: whether long ones are cut")
+    truncation: bool | None = Field(None, description="of documents; null = true")
+    truncation_direction: Literal["right", "Right"] | None = None
 
-    def request(self, index: Any, **others: Any) -> SearchRequest:
-        """The request of the library; InputError: methods that load a file or a model."""
-        own = {name: value for name, value in vars(self).items() if name not in ("topic", "limit")}
-        request = SearchRequest(index=index, **own, **others)
-        for form in [*as_list(self.rerank), *as_list(self.prf), *as_list(self.expand), *as_list(self.fuse)]:
-            _refuse_files(Written.read(form))
-        for form in [] if self.retrieve is None else read_joined(self.retrieve):
-            _refuse_files(form)
-        for one in request.methods.rerankers:
-            _refuse_model(one)
-        for one in [*request.methods.retrievers, *request.methods.rerankers]:
-            _refuse_names(one)
-        return request
 
-    @property
-    def first_stage(self) -> tuple[str, ...]:
-        """All that the candidates before reranking depend on."""
-        return tuple(map(repr, (self.query, self.retrieve, self.fuse, self.prf, self.hits)))
+def check_forms(forms: Iterable[Any]) -> None:
+    """Refuse written forms that name a file or a model."""
+    for form in map(Written.read, forms):
+        said = str(form)
+        if "/" in said or "\\" in said or (form.preset and is_file_name(form.preset)):
+            raise InputError(f"{said[:80]}: names a file or a model, which clients cannot name")
 
-    def check(self, limits: Limits) -> None:
-        if len(self.query) > limits.max_characters:
-            raise InputError(f"query has {len(self.query)} characters; expected {limits.max_characters} at most")
-        if not 1 <= self.hits <= limits.max_candidates:
-            raise InputError(f"hits={self.hits}: expected a number in [1, {limits.max_candidates}]")
+
+def check_request(request: SearchRequest, limits: Limits, explain: bool = False) -> None:
+    """Refuse a search that names a file or a model, or takes too much work, see `check_work`."""
+    retrieve = [] if request.retrieve is None else read_joined(request.retrieve)
+    check_forms([*as_list(request.rerank), *as_list(request.prf), *as_list(request.expand), *retrieve])
+    check_forms(as_list(request.fuse))
+    methods = request.methods
+    for one in [*methods.retrievers, *methods.rerankers]:
+        hints, inner = hints_of(type(one.params)), getattr(one.method, "inner", None) or ("",)
+        for field in dataclasses.fields(one.params):
+            any_text = member(hints[field.name]) is str and not words_of(field, hints[field.name])
+            named = any_text and field.name != inner[0] and getattr(one.params, field.name) != field.default
+            if named or one.method.model_setting:
+                raise InputError(
+                    f"{one.name}: loads a model, which clients cannot name; use python -m rnnreranker.search"
+                )
+    others = [one for one in (methods.feedback, methods.expander) if one is not None]
+    check_work([*methods.retrievers, *others, *methods.rerankers], methods.depth, limits, explain)
 
 
 def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, explain: bool = False) -> None:
@@ -75,11 +119,8 @@ def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, expla
     """
     together = 0
     for one in methods:
-        counts = {
-            field.name: value
-            for field in dataclasses.fields(one.params)
-            if type(value := getattr(one.params, field.name)) is int
-        }
+        values = {field.name: getattr(one.params, field.name) for field in dataclasses.fields(one.params)}
+        counts = {name: value for name, value in values.items() if type(value) is int}
         most = min(limits.max_candidates, MOST_FEEDBACK if one.kind == "feedback" else limits.max_candidates)
         for name, value in counts.items():
             if value > most and value != getattr(type(one.params), name, None):  # a default is fine
@@ -98,41 +139,3 @@ def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, expla
             f"rerank: context × k × k_exp or probes is {together}, expected {limits.max_work} at most here; ask for "
             "smaller ones"
         )
-
-
-def _refuse_model(one: Chosen) -> None:
-    if one.method.model_setting:
-        raise InputError(
-            f"rerank={one.name}: loads a model of its own, which this server does not; use python -m rnnreranker.search"
-        )
-
-
-def _refuse_names(one: Chosen) -> None:
-    """Refuse settings that name an encoder: those that take any text."""
-    hints, inner = hints_of(type(one.params)), getattr(one.method, "inner", None) or ("",)
-    for field in dataclasses.fields(one.params):
-        any_text = member(hints[field.name]) is str and not words_of(field, hints[field.name])
-        if any_text and field.name != inner[0] and getattr(one.params, field.name) != field.default:
-            raise InputError(f"{one.name}: {field.name} names a model, which clients cannot name; leave it out")
-
-
-def _refuse_files(form: Written) -> None:
-    if form.preset and is_file_name(form.preset):
-        raise InputError(f"preset={form.preset}: a file, which clients cannot name; expected a known preset")
-    for value in _texts(form.params):
-        if "/" in value or "\\" in value:
-            raise InputError(f"{form.name}: {value[:80]!r} names a file or a model, which clients cannot name")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _texts(key)
-            yield from _texts(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts(inner)
-    elif isinstance(value, Written):
-        yield from _texts(value.params)
-    elif isinstance(value, str):
-        yield value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -14,47 +15,42 @@ from rnnreranker.base.errors import RnnrerankerError
 from rnnreranker.serve.answers import explained_answer
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.guard import sentence
-from rnnreranker.serve.question import SearchQuestion
+from rnnreranker.serve.question import SearchBody
 from rnnreranker.serve.work import RequestWorkers
-
-T = TypeVar("T")
 
 ABOUT = (
     "Search one collection of documents and rerank the candidates by reciprocal nearest neighbours. search gives "
     "docids with the first line of their texts, get_document a whole text, explain why candidates moved."
 )
-LONGEST = 100  # results of one call
 QueryText = Annotated[str, Field(description="what is asked, in words")]
-Limit = Annotated[int, Field(description="how many documents", ge=1, le=LONGEST)]
+Limit = Annotated[int, Field(description="how many documents", ge=1, le=100)]
 Rerank = Annotated[str, Field(description="rnn, with settings as rnn:k=20,lam=0.4, or none")]
 Retrieve = Annotated[str, Field(description="first stage: auto, dense, bm25, or several joined by +")]
 
 
 def make_tools(collection: ServedIndex) -> MCPServer:
     """The server of an index; an error is a sentence for the client."""
-    threads = RequestWorkers(collection.limits.max_seconds, 1)  # a client of its own
+    threads, seconds = RequestWorkers(1), collection.limits.max_seconds  # a client of its own
 
-    async def work(function: Callable[..., T], *args: Any) -> T:
+    async def work(function: Callable[..., Any], *args: Any) -> Any:
         try:
-            return await threads.do(function, *args)
-        except TimeoutError as error:
-            raise ToolError(str(error)) from None
+            async with asyncio.timeout(seconds):
+                return await threads.do(None, function, *args)
+        except TimeoutError:
+            raise ToolError(f"This took longer than {seconds:g} seconds; ask for less.") from None
         except RnnrerankerError as error:
             raise ToolError(sentence(error)) from None
 
     server = MCPServer("rnnreranker", version=__version__, instructions=ABOUT, log_level="ERROR")
-
-    def question(query: str, limit: int, retrieve: str, rerank: str) -> SearchQuestion:
-        hits = min(SearchQuestion.hits, collection.limits.max_candidates)
-        return SearchQuestion(query, limit=limit, retrieve=retrieve, rerank=rerank, hits=hits)
 
     @server.tool()
     async def search(
         query: QueryText, limit: Limit = 10, retrieve: Retrieve = "auto", rerank: Rerank = "rnn"
     ) -> list[dict[str, Any]]:
         """The best documents for a question: rank, docid, score, ranks moved by reranking, first line of the text."""
-        asked = question(query, limit, retrieve, rerank)
-        return await work(lambda: collection.rows(collection.answer(asked))[1])
+        body = SearchBody(query=query, limit=limit, retrieve=retrieve, rerank=rerank)
+        found: list[dict[str, Any]] = await work(lambda: collection.rows(collection.answer(body))[1])
+        return found
 
     @server.tool()
     async def explain(
@@ -62,13 +58,14 @@ def make_tools(collection: ServedIndex) -> MCPServer:
     ) -> dict[str, Any]:
         """Why candidates of a question moved: ranks before and after, what each score is the sum of, and whose set of
         reciprocal neighbours each is in."""
-        answer = await work(explained_answer, collection, question(query, limit, retrieve, rerank), None)
+        body = SearchBody(query=query, limit=limit, retrieve=retrieve, rerank=rerank)
+        answer = await work(explained_answer, collection, body, None)
         return {"parts": answer["parts"], "candidates": answer["candidates"][:limit]}
 
     @server.tool()
     async def get_document(docid: Annotated[str, Field(description="as search gives it")]) -> str:
         """The text of a document."""
-        text = await work(collection.document, docid)
+        text: str | None = await work(collection.document, docid)
         if text is None:
             raise ToolError(f"document {docid[:80]}: not in this index, or it keeps no texts")
         return text

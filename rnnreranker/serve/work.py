@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from rnnreranker.base.command import cores
 
 T = TypeVar("T")
 PER_CORE = 4  # threads: some wait for files, Java and one another
+LOOK = 0.2  # seconds after which it is asked whether the client is still there
 _thread = threading.local()  # .ended: an event, set when the request ends that this thread works for
 
 
@@ -27,20 +28,15 @@ def check() -> None:
 
 
 class RequestWorkers:
-    """Threads that answer requests.
+    """Threads that answer requests; count: of threads, None = several per core."""
 
-    seconds: limit of a request, with its waiting time; count: of threads, None = several per core.
-    """
-
-    def __init__(self, seconds: float, count: int | None = None) -> None:
-        self.seconds = seconds
+    def __init__(self, count: int | None = None) -> None:
         self._pool = ThreadPoolExecutor(count or PER_CORE * cores(), thread_name_prefix="rnnreranker-serve")
 
-    async def do(self, function: Callable[..., T], *args: Any) -> T:
+    async def do(self, has_left: Callable[[], Awaitable[bool]] | None, function: Callable[..., T], *args: Any) -> T:
         """The result of a function in a thread; `check` ends it when this call is cancelled.
 
-        Raises:
-            TimeoutError: it took longer than `seconds`.
+        has_left: whether the client has left; RequestEnded if it has.
         """
         ended = threading.Event()
 
@@ -49,10 +45,12 @@ class RequestWorkers:
             check()
             return function(*args)
 
+        running = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
-            running = asyncio.get_running_loop().run_in_executor(self._pool, work)
-            return await asyncio.wait_for(running, self.seconds)
-        except TimeoutError:
-            raise TimeoutError(f"This took longer than {self.seconds:g} seconds; ask for less.") from None
+            while not (await asyncio.wait([running], timeout=LOOK))[0]:
+                if has_left is not None and await has_left():
+                    raise RequestEnded
+            return running.result()
         finally:
             ended.set()
+            running.cancel()

@@ -23,7 +23,7 @@ def rerank_returned(
     ids: Sequence[Hashable],
     vectors: Sequence[Any] | np.ndarray,
     values: Sequence[float | None] | np.ndarray | None,
-    query_vector: Any = None,
+    query_vector: Any,
     params: Params = None,
     advice: str = "ask the store for vectors",
 ) -> RerankedHits:
@@ -36,36 +36,33 @@ def rerank_returned(
         ids: (N,) of the hits, in any order.
         vectors: (N, d), or N sequences of d numbers of any real type.
         values: (N,) the store's scores; None, or all None = computed similarities.
-        query_vector: (d,); None = unknown.
+        query_vector: (d,), against which metric and values are checked.
         params: as `rerank_hits`.
 
     Raises:
-        InputError: missing or infinite vectors or values, other lengths or types, neither query vector nor values,
-            values that do not fit metric, query and vectors.
+        InputError: missing or infinite vectors or values, other lengths or types, values that do not fit metric, query
+            and vectors.
     """
     if not len(ids):
         return NONE
-    store, kind, settings, query = metric.store, metric.kind, params_of(params), None
+    store, kind, settings = metric.store, metric.kind, params_of(params)
     rows = _matrix(store, ids, vectors, advice)
-    if query_vector is not None:
-        query = array_of(query_vector, f"{store}: query_vector").astype(np.float32)
-        if query.shape != rows.shape[1:] or not np.isfinite(query).all():
-            raise InputError(
-                f"{store}: query_vector has shape {query.shape}; expected {rows.shape[1:]} finite numbers, as the hits"
-            )
-    if values is not None and not all(value is None for value in values):
-        scores = metric.similarities(_finite(store, ids, values), query, rows)
-    elif query is None:
-        raise InputError(f"{store}: neither scores of the hits nor a query vector; give the query's vector")
+    query = array_of(query_vector, f"{store}: query_vector").astype(np.float32)
+    if query.shape != rows.shape[1:] or not np.isfinite(query).all():
+        raise InputError(
+            f"{store}: query_vector has shape {query.shape}; expected {rows.shape[1:]} finite numbers, as the hits"
+        )
+    if values is None or all(value is None for value in values):
+        scores = compared(kind, query, rows)
     else:
-        scores = compared(kind, query[None], rows)[0]
+        scores = metric.similarities(_finite(store, ids, values), query, rows)
     kept = _once(ids, scores)
     rows, scores = rows[kept], scores[kept]
     if kind == L2:
         order, similarities = _by_distance(query, rows, scores, settings)
     else:
         if kind == COSINE:
-            rows, query = unit(rows), None if query is None else unit(query)
+            rows, query = unit(rows), unit(query)
         order, similarities = rerank_hits(query, rows, scores, settings)
     return RerankedHits(kept[order], similarities)
 
@@ -90,16 +87,12 @@ def _matrix(store: str, ids: Sequence[Hashable], vectors: Sequence[Any] | np.nda
     lost = [name for name, vector in zip(ids, vectors, strict=True) if vector is None or not np.size(vector)]
     if lost:
         raise InputError(f"{store}: {len(lost)} of {len(ids)} hits have no vector (first: {lost[0]!r}); {advice}")
-    made: list[np.ndarray] = []
-    for name, vector in zip(ids, vectors, strict=True):
-        one = array_of(vector, f"{store}: the vector of hit {name!r}").astype(np.float32)
-        if one.ndim != 1 or (made and one.shape != made[0].shape):
-            expected = f"{made[0].shape} as the first hit's" if made else "(d,), a vector a hit"
-            raise InputError(f"{store}: the vector of hit {name!r} has shape {one.shape}; expected {expected}")
-        if not np.isfinite(one).all():
-            raise InputError(f"{store}: the vector of hit {name!r} has NaN or infinite values; expected finite ones")
-        made.append(one)
-    return np.stack(made)
+    rows = array_of(list(vectors), f"{store}: vectors").astype(np.float32)
+    if rows.ndim != 2:
+        raise InputError(f"{store}: vectors have shape {rows.shape}; expected (hits, dimensions)")
+    if (bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))).size:
+        raise InputError(f"{store}: the vector of hit {ids[bad[0]]!r} has NaN or infinite values; expected finite ones")
+    return rows
 
 
 def _finite(store: str, ids: Sequence[Hashable], values: Sequence[float | None] | np.ndarray) -> np.ndarray:
@@ -123,14 +116,11 @@ def _once(ids: Sequence[Hashable], scores: np.ndarray) -> np.ndarray:
 
 
 def _by_distance(
-    query: np.ndarray | None, rows: np.ndarray, scores: np.ndarray, params: RnnParams
+    query: np.ndarray, rows: np.ndarray, scores: np.ndarray, params: RnnParams
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `rerank_hits`, with vectors compared by 1 - d^2 / 2; scores: (N,) of the first stage."""
     first = np.argsort(-scores, kind="stable")
-    similarities = np.ones((len(rows) + 1, len(rows) + 1))
-    similarities[1:, 1:] = compared(L2, rows[first], rows[first])
-    of_query = scores[first] if query is None else compared(L2, query[None], rows[first])[0]
-    similarities[0, 1:] = similarities[1:, 0] = of_query
-    similarity = given_similarity(similarities, params, base=scores[first])
+    points = np.vstack([query[None], rows[first]])
+    similarity = given_similarity(compared(L2, points, points), params, base=scores[first])
     best = np.argsort(-similarity, kind="stable")
     return first[best], similarity[best]

@@ -20,12 +20,12 @@ from lancedb.rerankers import Reranker, RRFReranker  # noqa: E402
 class LanceDBRnnReranker(Reranker):
     """Reranks LanceDB's results by reciprocal nearest neighbours, with s* as `_relevance_score`, best first.
 
-    LanceDB passes all hits of its `limit`, and no query vector: the `_distance` of a vector search replaces it; other
-    searches need `query`. The first stage of a hybrid search is LanceDB's reciprocal rank fusion.
+    LanceDB passes all hits of its `limit`, and no query vector, so `query` gives it. The first stage of a hybrid search
+    is LanceDB's reciprocal rank fusion.
 
     Args:
         metric: of the search (`.metric(...)`): l2, cosine or dot; or the table, for its index's metric.
-        query: the query's vector, (d,), or a function from its text to it; None = unknown. It also verifies the metric.
+        query: the query's vector, (d,), or a function from its text to it.
         vector: the selected column of the vectors; None = the only one.
         params: as `rerank_hits`.
         return_score: "relevance", or "all" to keep LanceDB's own scores too.
@@ -38,7 +38,7 @@ class LanceDBRnnReranker(Reranker):
         self,
         metric: Any = "l2",
         *,
-        query: Callable[[str], Any] | Any = None,
+        query: Callable[[str], Any] | Any,
         vector: str | None = None,
         params: Params = None,
         return_score: str = "relevance",

@@ -45,7 +45,6 @@ METRICS: dict[str, dict[str, Read]] = {  # store → name of a metric → its re
 EXACT = 5e-3  # error of scores from float16 or 8 bits, as a share of the lengths
 ROUGH = 0.2  # error of scores from codes of a few bits, or of another query
 COARSE = 0.5  # more is another metric; both as a share of how far the hits are from the query
-REACHED = 0.05  # error of similarities that a query can have
 
 
 @dataclass(frozen=True)
@@ -63,28 +62,26 @@ class StoreMetric:
     readings: tuple[str, ...]
     fused: bool = False
 
-    def similarities(self, scores: np.ndarray, query: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
+    def similarities(self, scores: np.ndarray, query: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """(N,) float64: the similarities of the scores; InputError: they do not fit this metric, query and vectors.
 
-        scores: (N,) float64, of the store; query: (d,), or None = unknown: refuses scores that no query has; rows: (N,
-        d).
+        scores: (N,) float64, of the store; query: (d,); rows: (N, d).
         """
+        known = METRICS[self.store]
         if self.fused:
-            self._check_order(scores, query, rows)
+            self._check_order({name: _agreement(scores, compared(known[name][0], query, rows)) for name in known})
             return scores
         errors = {
-            (name, kind, one): _error(kind, READINGS[one](scores), query, rows)
-            for name, (kind, *readings) in METRICS[self.store].items()
+            (name, one): _error(kind, READINGS[one](scores), query, rows)
+            for name, (kind, *readings) in known.items()
             for one in readings
-            if name == self.name or query is not None or kind != INNER  # some query has nearly any inner products
         }
-        own = {one: errors[self.name, self.kind, one] for one in self.readings}
-        near = max(3 * min(own.values()), EXACT)
-        read, error = next(one for one in own.items() if one[1] <= near)  # the usual one, if it is as good
-        rivals = [(round(other, 3), name) for (name, *_), other in errors.items() if name != self.name]
-        least, best = min(rivals, key=lambda one: one[0], default=(math.inf, ""))
+        error, read = min((errors[self.name, one], one) for one in self.readings)
+        if error == 0:
+            return READINGS[read](scores)
+        (best, _), least = min(errors.items(), key=lambda one: one[1])
         said = f"{self.store}: these scores are %s metric {self.name!r}%s"
-        if error > (REACHED if query is None else 0.0) and (error > COARSE or least < error / 2):
+        if error > COARSE or round(least, 3) < error / 2:
             advice = "give the store's own metric, and the query and vectors that it compared"
             if least < min(error / 2, COARSE):
                 advice = f"they are of {best!r}: give that"
@@ -92,18 +89,10 @@ class StoreMetric:
         if error > ROUGH:
             advice = "unless the index is quantised, check that query and vectors are those that were compared"
             notice(said % ("roughly those of", f", but off by {error:.0%}; {advice}"))
-        elif query is None and any(other <= near and one != read for (_, _, one), other in errors.items()):
-            notice(said % ("perhaps not of", ", or doubled by a quantised index; give the query's vector"))
         return READINGS[read](scores)
 
-    def _check_order(self, scores: np.ndarray, query: np.ndarray | None, rows: np.ndarray) -> None:
-        """Raises InputError if the scores have the order of another metric, or the opposite one."""
-        if query is None:
-            raise InputError(f"{self.store}: fused scores say nothing of the query; give the query's vector")
-        fits = {
-            name: _agreement(scores, compared(kind, query[None], rows)[0])
-            for name, (kind, *_) in METRICS[self.store].items()
-        }
+    def _check_order(self, fits: dict[str, float]) -> None:
+        """Raises InputError if scores, by their rank correlations, have another metric's order, or the opposite one."""
         best = max(fits, key=fits.__getitem__)
         if fits[self.name] < 0.99 and fits[best] > 0.9999:
             raise InputError(
@@ -125,14 +114,15 @@ def metric_of(store: str, name: Any, *, fused: bool = False) -> StoreMetric:
     raise InputError(f"{store}: metric {said!r}: expected one of {', '.join(known)}")
 
 
-def compared(kind: Kind, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """(Q, N) float64: the similarities of queries, (Q, d), and vectors, (N, d)."""
-    queries, rows = queries.astype(np.float64), rows.astype(np.float64)
+def compared(kind: Kind, query: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(N,) or (Q, N) float64: the similarities of a query, (d,), or of several, (Q, d), and vectors, (N, d)."""
+    query, rows = query.astype(np.float64), rows.astype(np.float64)
     if kind == L2:
         from scipy.spatial.distance import cdist
 
-        return 1 - np.asarray(cdist(queries, rows, "sqeuclidean")) / 2
-    return unit(queries) @ unit(rows).T if kind == COSINE else queries @ rows.T
+        distances: np.ndarray = cdist(np.atleast_2d(query), rows, "sqeuclidean")
+        return 1 - distances.reshape(*query.shape[:-1], -1) / 2
+    return unit(query) @ unit(rows).T if kind == COSINE else query @ rows.T
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -142,11 +132,9 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return scaled
 
 
-def _error(kind: Kind, similar: np.ndarray, query: np.ndarray | None, rows: np.ndarray) -> float:
-    """The error of similarities, as a share of the hits' distance from the query; without it, from the nearest one."""
-    if query is None:
-        return _unreachable(kind, similar, rows)
-    expected, length = compared(kind, query[None], rows)[0], float(np.linalg.norm(query))
+def _error(kind: Kind, similar: np.ndarray, query: np.ndarray, rows: np.ndarray) -> float:
+    """The error of similarities, as a share of the hits' distance from the query; rounding counts as none."""
+    expected, length = compared(kind, query, rows), float(np.linalg.norm(query))
     most = length * np.linalg.norm(rows, axis=1) if kind == INNER else np.ones(len(rows))  # in the same direction
     far = _rms(most - expected)
     least, rounded = -most, EXACT * _rms(most)
@@ -155,29 +143,6 @@ def _error(kind: Kind, similar: np.ndarray, query: np.ndarray | None, rows: np.n
     if ((similar > 1.05 * most) | (similar < 1.05 * least)).any():
         return math.inf  # no cosine, product or distance has this value
     return max(0.0, _rms(similar - expected) - rounded) / (far or 1e-30)
-
-
-def _unreachable(kind: Kind, similar: np.ndarray, rows: np.ndarray) -> float:
-    """The error of similarities against the nearest ones of any query, as a share.
-
-    They are the products of the rows with a vector p, of length 1 at most for cosines. For distances the rows are
-    centred, and the mean distance limits the length of p. Inner products have no limit.
-    """
-    limit, scale = (math.inf, float(np.std(similar))) if kind == INNER else (1.0, _rms(1 - similar))
-    rows = unit(rows) if kind == COSINE else rows.astype(np.float64)
-    if kind == L2:
-        rows = rows - rows.mean(axis=0)
-        squares, distances = (rows**2).sum(axis=1), 2 - 2 * similar
-        limit = float(np.mean(distances - squares))
-        similar = (squares - distances + limit) / 2
-        if limit < 0 or (distances < 0).any():
-            return math.inf
-    vectors, lengths, _ = np.linalg.svd(rows, full_matrices=False)
-    along, values = vectors.T @ similar, lengths**2
-    ridge = 1e-9 * max(float(values.max()), 1e-30)
-    while np.sum(values * (along / (values + ridge)) ** 2) > limit:
-        ridge *= 1.5
-    return _rms(similar - vectors @ (along * values / (values + ridge))) / (scale or 1.0)
 
 
 def _agreement(one: np.ndarray, other: np.ndarray) -> float:

@@ -79,7 +79,7 @@ def rerank_qdrant(
     """The points in their new order, best first, with s* as their `score`; other fields stay.
 
     Args:
-        query_vector: (d,); None = unknown.
+        query_vector: (d,).
         points: the result of `client.query_points(..., with_vectors=True)`, or its points.
         metric: of the collection: Cosine, Dot or Euclid, Qdrant's `Distance`, or the result of `get_collection`.
         using: the name of the vector, if points have several.
@@ -121,7 +121,7 @@ def rerank_chroma(
     """The result with the hits of every query in their new order, and s* as "scores"; distances stay those of Chroma.
 
     Args:
-        query_vectors: (Q, d), those of `query_embeddings`; None = unknown.
+        query_vectors: (Q, d), those of `query_embeddings`.
         result: of `collection.query(..., include=["embeddings", "distances"])`.
         metric: the space of the collection (`configuration={"hnsw": {"space": …}}`): l2, cosine or ip, or the
             collection.
@@ -140,10 +140,10 @@ def rerank_chroma(
     columns = {name: result[name] for name in OF_HITS if result.get(name) is not None}
     if "embeddings" not in columns:
         raise InputError(f"Chroma: the result has no embeddings; {advice}")
-    queries: Any = [None] * asked if query_vectors is None else array_of(query_vectors, "query_vectors")
-    if np.ndim(queries) < 1 or len(queries) != asked:
+    queries = array_of(query_vectors, "query_vectors")
+    if queries.shape[:1] != (asked,):
         raise InputError(
-            f"query_vectors has shape {np.shape(queries)}: expected ({asked}, d), a row for each query of the result"
+            f"query_vectors has shape {queries.shape}: expected ({asked}, d), a row for each query of the result"
         )
     turned: dict[str, Any] = {**result, **{name: [] for name in columns}, "scores": []}
     for number, query in enumerate(queries):
@@ -168,7 +168,7 @@ def rerank_milvus(
     """The hits of one query in their new order, best first, each with s* as "score"; other keys stay.
 
     Args:
-        query_vector: (d,); None = unknown.
+        query_vector: (d,).
         hits: of one query, as `client.search(..., output_fields=["vector"])[0]`.
         vector: the field of the vectors.
         metric: of the field's index: COSINE, IP or L2, or the result of `client.describe_index(...)`.
@@ -206,7 +206,7 @@ def rerank_duckdb(
     """The rows in their new order, best first, with s* in the column `rnn_score`.
 
     Args:
-        query_vector: (d,); None = unknown.
+        query_vector: (d,).
         rows: of one query, `connection.sql(...)`, or the result of its `arrow`, `df`, `pl` or `fetchnumpy`.
         function: of DuckDB, that made the column `score`; `list_` forms and `dot_product` count as the others.
         id, vector, score: the names of these columns.

@@ -62,15 +62,15 @@ function control(setting) {
     state.values[setting.name] = text;
     ask();
   };
-  if (setting.type === "choice" || setting.type === "yes or no") {
-    const words = setting.type === "choice" ? [...setting.choices, ...(setting.optional ? ["none"] : [])] : ["true", "false"];
+  if (setting.choices.length) {
+    const words = [...setting.choices, ...(setting.optional ? ["none"] : [])];
     const select = made("select", {id}, ...words.map((word) => made("option", {value: word, selected: word === value}, word)));
     select.addEventListener("change", () => take(select.value));
     label.append(select);
     return made("div", {className: "setting"}, label, help);
   }
-  const step = setting.type === "integer" ? 1 : 0.01, low = setting.at_least ?? setting.above ?? 0;
-  const high = setting.at_most ?? ENDS[setting.name] ?? (setting.type === "integer" ? 100 : 4);
+  const step = setting.whole ? 1 : 0.01, low = setting.at_least ?? setting.above ?? 0;
+  const high = setting.at_most ?? ENDS[setting.name] ?? (setting.whole ? 100 : 4);
   const number = made("input", {id, type: setting.optional ? "text" : "number", min: low, step: "any", value});
   label.append(number);
   const slider = made("input", {type: "range", min: low, max: high, step, value, tabIndex: -1, ariaHidden: "true"});
@@ -186,8 +186,8 @@ function show(answer) {
   const moved = answer.after.filter((one) => one.moved !== 0).length;
   $("summary").textContent = `${answer.retriever}${answer.reranker === "none" ? "" : ` → ${answer.reranker}`} · ${answer.candidates} candidates · ${moved} of the first ${answer.after.length} moved · ${answer.milliseconds.toFixed(0)} ms`;
   const judged = answer.measures.length > 0;
-  fill($("now"), answer.after, judged, (one) => moveOf(one.moved), (one) => (one.was ? `before: rank ${one.was}` : "not among the candidates before"));
-  fill($("was"), answer.before, judged, (one) => [one.now ? `→ ${one.now}` : "–", one.now < one.rank ? "up" : one.now > one.rank ? "down" : "same"], (one) => `now: rank ${one.now ?? "none"}`);
+  fill($("now"), answer.after, judged, (one) => moveOf(one.moved), (one) => (one.moved === null ? "not among the candidates before" : `before: rank ${one.rank + one.moved}`));
+  fill($("was"), answer.before, judged, (one) => [one.moved === null ? "–" : `→ ${one.rank - one.moved}`, moveOf(one.moved)[1]], (one) => `now: rank ${one.moved === null ? "none" : one.rank - one.moved}`);
   $("measures").hidden = !judged;
   $("measures").tBodies[0].replaceChildren(...answer.measures.map((one) => {
     const change = one.after - one.before;
@@ -230,7 +230,7 @@ async function open(docid) {
     const said = await call(`documents/${docid.split("/").map(encodeURIComponent).join("/")}`);
     const now = state.answer.after.find((one) => one.docid === docid);
     $("d-name").textContent = docid;
-    $("d-moves").textContent = now ? `rank ${now.rank}${now.was ? `, before ${now.was}` : ""} · score ${now.score.toFixed(6)}` : "";
+    $("d-moves").textContent = now ? `rank ${now.rank}${now.moved ? `, before ${now.rank + now.moved}` : ""} · score ${now.score.toFixed(6)}` : "";
     $("d-text").textContent = said.text;
     $("document").showModal();
   } catch (error) {
@@ -303,7 +303,7 @@ async function begin() {
   options($("retrieve"), offered.retrievers);
   options($("rerank"), [...offered.rerankers.map((one) => one.name), "none"]);
   $("fuse").append(...offered.fusions.map((word) => made("option", {value: word}, word)));
-  Object.assign($("hits"), {value: offered.hits, max: offered.limits.max_candidates});
+  Object.assign($("hits"), {value: offered.hits, max: offered.max_candidates});
   if (offered.topics) {
     const topics = await call("topics");
     $("topic").append(...topics.map((one) => made("option", {value: one.topic, "data-query": one.query}, `${one.topic} · ${one.query}`)));
