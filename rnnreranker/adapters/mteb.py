@@ -225,18 +225,18 @@ class _Reranked(FaissSearchIndex):
         if self._normalize:
             normalize_L2(queries)
         hits: dict[str, dict[str, float]] = {}
-        places: list[dict[str, int]] = []  # of each query: docid → position
+        positions_of: list[dict[str, int]] = []  # of each query: docid → position
         for query, (known, rows) in enumerate(zip(scores, positions, strict=True)):
             names = self.idxs if top_ranked is None else top_ranked[(query_idx_to_id or {})[query]]
-            places.append({names[one]: one for one in rows})
-            hits[str(query)] = dict(zip(places[-1], known, strict=True))
+            positions_of.append({names[one]: one for one in rows})
+            hits[str(query)] = dict(zip(positions_of[-1], known, strict=True))
             if self.without:
                 hits[str(query)].pop(self.without[query], None)
         run = Run.from_dict({query: own for query, own in hits.items() if own})
         reranker = RnnReranker(FaissVectors(self.index, list(self.idxs)), self.params, threads=self.threads)
         new = reranker.rerank(run, QueryVectors(tuple(hits), queries)) if len(run) else run
         best = [new[query][:top_k] if query in new else [] for query in hits]
-        ranks = [[place[docid] for docid, _ in ranked] for place, ranked in zip(places, best, strict=True)]
+        ranks = [[known[docid] for docid, _ in ranked] for known, ranked in zip(positions_of, best, strict=True)]
         return [[score for _, score in ranked] for ranked in best], ranks
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -73,7 +71,7 @@ class RnnSearcher:
     def search(self, q: Any, k: int = 10, **options: Any) -> list[Any]:
         """The k best reranked hits of one query; options: of the wrapped searcher.
 
-        q: text; for a FaissSearcher also a vector, (d,) or (1, d); for a Lucene dense one also "[0.5, ...]".
+        q: text; for a FaissSearcher also a vector, (d,) or (1, d).
 
         Raises:
             InputError: k below 1, a hit without a vector, a vector of another dimension.
@@ -152,8 +150,6 @@ def _own_vectors(searcher: Any) -> VectorSource:
         from rnnreranker.parts.vectors.faiss_folder import FaissVectors
 
         return FaissVectors(index, list(docids))
-    if _is_lucene_dense(dense):
-        return open_vectors(dense.index_dir)
     raise InputError(
         f"{type(searcher).__name__} has no document vectors of its own; "
         "give vectors, such as the path of a dense index of the same documents"
@@ -173,7 +169,7 @@ def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] 
     if given is not None:
         one = given.encode
         return lambda queries: [one(**query) if isinstance(query, dict) else one(query) for query in queries]
-    if _is_lucene_dense(dense) or _takes_arrays(dense):
+    if _takes_arrays(dense):
         return None
     raise InputError(
         f"{type(searcher).__name__} has no dense query encoder of its own; give encoder, the one that made the "
@@ -185,22 +181,15 @@ def _dense(searcher: Any) -> Any:
     return getattr(searcher, "dense_searcher", searcher)
 
 
-def _is_lucene_dense(searcher: Any) -> bool:
-    return type(searcher).__name__ in ("LuceneHnswDenseSearcher", "LuceneFlatDenseSearcher")
-
-
 def _takes_arrays(searcher: Any) -> bool:
     """Whether queries can be vectors: true of a FaissSearcher, not of the binary one, which encodes queries twice."""
     return hasattr(searcher, "index") and hasattr(searcher, "docids") and not hasattr(searcher, "binary_dense_search")
 
 
 def _as_vector(query: Any) -> np.ndarray | None:
-    """(d,) float32 of a query that is a vector or the text of one, "[0.5, ...]", as in Anserini; else None."""
+    """(d,) float32 of a query that is a vector; else None."""
     if isinstance(query, np.ndarray) or hasattr(query, "detach"):
         return array_of(query, "query").astype(np.float32).reshape(-1)
-    if isinstance(query, str) and query.lstrip().startswith("["):
-        with contextlib.suppress(ValueError):  # InputError too: another text
-            return array_of(json.loads(query), "query").astype(np.float32)
     return None
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import for_others
 from rnnreranker.base.errors import require
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting
 from rnnreranker.serve.request import TOKEN, Limits, ServeRequest
 
 EPILOG = """examples:
@@ -21,13 +18,6 @@ EPILOG = """examples:
 """
 
 
-@dataclass(frozen=True)
-class ToolsRequest(Request):
-    """Whether the server speaks MCP."""
-
-    mcp: bool = setting(False, "tools for a language model, on stdin and stdout")
-
-
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command until it is interrupted; the exit code."""
@@ -35,24 +25,25 @@ def main(argv: Sequence[str]) -> int:
     token = args.token or os.environ.get(TOKEN)
     request = command.request(args, ServeRequest, token=token, limits=command.chosen(args, Limits))
     request.check()
-    if args.mcp:
-        require("mcp", "tools for language models", "'rnnreranker[mcp]'")
-    else:
-        require("fastapi", "the server", "'rnnreranker[serve]'")
-        require("uvicorn", "the server", "'rnnreranker[serve]'")
-    from rnnreranker.serve.app import serve, serve_tools
-
+    extra = "mcp" if request.mcp else "serve"
+    for package in ("mcp",) if request.mcp else ("fastapi", "uvicorn"):
+        require(package, "the server", f"'rnnreranker[{extra}]'")
     with for_others():
-        (serve_tools if args.mcp else serve)(request)
+        if request.mcp:
+            from rnnreranker.serve.tools import serve_tools
+
+            serve_tools(request)
+        else:
+            from rnnreranker.serve.app import serve
+
+            serve(request)
     return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
     text = "Serve one index on this machine: a page to ask and rerank live, and a JSON API."
     parser = command.parser("serve", text, EPILOG)
-    command.add_request_flags(parser, ServeRequest, "index")
-    command.add_request_flags(parser, ToolsRequest, "mcp")
-    served = ("host", "port", "token", "topics", "qrels", "measures", "protocol", "encoder")
+    served = ("index", "mcp", "host", "port", "token", "topics", "qrels", "measures", "protocol", "encoder")
     command.add_request_flags(parser, ServeRequest, *served)
     command.add_dataclass_flags(parser.add_argument_group("limits of a request"), Limits)
     return parser

@@ -47,19 +47,19 @@ def explained_answer(collection: ServedIndex, body: SearchBody, size: str | None
         named = "+".join(one.name for one in rerankers) or NO_RERANKING
         raise InputError(f"rerank={named}: expected rnn alone, from vectors or neighbours, to be explained")
     with one_blas_thread():  # others work beside it
-        found, useless = taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
-        texts = collection.lines([one.docid for one in found.candidates])
+        neighbourhood, useless = taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
+        texts = collection.lines([one.docid for one in neighbourhood.candidates])
         query = str(answered.pipeline.request.query)
-        svg = "" if size is None else drawing(found, size, query=query, texts=texts)
+        svg = "" if size is None else drawing(neighbourhood, size, query=query, texts=texts)
     candidates = [
         {name: getattr(one, name) for name in SHOWN}
-        | {"summands": [f"{amount:.4f}" for amount in one.amounts], "sets": membership(found, one)}
-        for one in found.candidates
+        | {"summands": [f"{amount:.4f}" for amount in one.amounts], "sets": membership(neighbourhood, one)}
+        for one in neighbourhood.candidates
     ]
     return {
         "svg": svg,
-        "elements": {one.element: one.docid for one in found.candidates},  # number in the picture → docid
-        "parts": [f"{part.weight:.4g} × {title(found, part)}" for part in found.parts],
+        "elements": {one.element: one.docid for one in neighbourhood.candidates},  # number in the picture → docid
+        "parts": [f"{part.weight:.4g} × {title(neighbourhood, part)}" for part in neighbourhood.parts],
         "candidates": candidates,
         "useless": useless,
     }

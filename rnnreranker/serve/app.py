@@ -53,13 +53,12 @@ def make_app(collection: ServedIndex) -> Guard:
     files = {path: (_template("serve", name), kind) for path, (name, kind) in FILES.items()}
     files["/style.css"] = ("".join(_template(folder, name) for folder, name in STYLES.items()), "text/css")
 
-    @app.get("/", include_in_schema=False)
-    @app.get("/page.js", include_in_schema=False)
-    @app.get("/icon.svg", include_in_schema=False)
-    @app.get("/style.css", include_in_schema=False)
     async def page(request: Request) -> Response:
         content, kind = files[request.url.path]
         return Response(content, media_type=kind)
+
+    for path in files:
+        app.add_route(path, page)
 
     @app.get("/health")
     async def health() -> dict[str, str]:
@@ -150,12 +149,3 @@ def serve(request: ServeRequest) -> None:
         print(f"serving {request.index} at http://{shown}:{port}/ (Ctrl-C ends it)", file=sys.stderr, flush=True)
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
         uvicorn.Server(uvicorn.Config(app, lifespan="off", ws="none", **quiet)).run(sockets=[bound])
-
-
-def serve_tools(request: ServeRequest) -> None:
-    """Serve the Model Context Protocol on stdin and stdout until the client leaves."""
-    from rnnreranker.serve.tools import make_tools
-
-    collection = ServedIndex(request)
-    collection.warm()
-    make_tools(collection).run("stdio")

@@ -65,7 +65,9 @@ class ServedIndex:
             judged = load_qrels(qrels)
             self.protocol = protocol_of(judged, request.protocol)
             by_topic = judged[judged["query_id"].isin(list(self.topics))].groupby("query_id")
-            self.grades = {qid: dict(zip(of["doc_id"], of["relevance"].tolist(), strict=True)) for qid, of in by_topic}
+            self.grades = {
+                str(qid): dict(zip(of["doc_id"], of["relevance"].tolist(), strict=True)) for qid, of in by_topic
+            }
             if not self.grades:
                 raise InputError(f"{qrels}: judges none of the {len(self.topics)} topics of {topics}")
         self.index = open_index(request.index)
@@ -137,18 +139,17 @@ class ServedIndex:
 
     def rows(self, answered: Answered) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """The first results before and after reranking: ranks, moves (ranks up, None = only in one of both), scores,
-        texts and, of a judged topic, grades.
+        texts, and grades (None = not judged).
         """
-        body, grades = answered.body, self.grades.get(answered.body.topic or "")
+        body, grades = answered.body, self.grades.get(answered.body.topic or "", {})
         runs = (answered.before, answered.after)
         was, now = ({docid: rank for rank, docid in enumerate(run.ranked(QID), 1)} for run in runs)
         limit = min(body.limit, answered.pipeline.request.hits)
 
         def row(rank: int, docid: str, score: float) -> dict[str, Any]:
             moved = was[docid] - now[docid] if docid in was and docid in now else None
-            text = self.lines([docid]).get(docid, "")
-            shown = {"rank": rank, "docid": docid, "score": score, "moved": moved, "text": text}
-            return shown if grades is None else {**shown, "grade": grades.get(docid)}
+            shown = {"text": self.lines([docid]).get(docid, ""), "grade": grades.get(docid)}
+            return {"rank": rank, "docid": docid, "score": score, "moved": moved, **shown}
 
         before, after = ([row(rank, *one) for rank, one in enumerate(run[QID][:limit], 1)] for run in runs)
         return before, after
@@ -198,13 +199,7 @@ class ServedIndex:
         for first in range(0, len(texts), AT_ONCE):
             work.check()
             parts.append(self._encoding.submit(self._encoded, list(texts[first : first + AT_ONCE]), what).result())
-        vectors = np.concatenate(parts)
-        if self.index.has("vectors") and vectors.shape[1] != self.index.vectors.dimension:
-            raise InputError(
-                f"the encoder gives {vectors.shape[1]} dimensions, the vectors of {self.index.name} have "
-                f"{self.index.vectors.dimension}; serve it with the encoder that made it"
-            )
-        return vectors
+        return np.concatenate(parts)
 
     def _encoded(self, texts: list[str], what: Literal["queries", "documents"]) -> np.ndarray:
         if self._encoder is None:

@@ -12,8 +12,6 @@ from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.request import AUTO, HYBRID, SearchRequest
 from rnnreranker.serve.collection import ServedIndex
 
-EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that stand open
-
 
 def controls(collection: ServedIndex) -> dict[str, Any]:
     """The name of the index, and the choices with their defaults, plain values; rNN is the first reranker."""
@@ -52,12 +50,9 @@ def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]
         one["choices"] = words_of(field, hint) or (["true", "false"] if member(hint) is bool else [])
         one["whole"], one["optional"] = member(hint) is int, type(None) in typing.get_args(hint)
         settings.append(one | field.metadata.get("limits", {}))
-    everyday = [*EVERYDAY] if name == "rnn" else [one["name"] for one in settings]
-    settings.sort(key=lambda one: one["name"] not in everyday)
     if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
         there = [one for one in SOURCES["from"] if collection.index.has(one)]
         about = {"help": "where similarities come from", "default": SOURCES["from"][0]}
         settings.append({"name": "from", **about, "choices": there, "optional": False})
     presets = {one: params.to_dict() for one, params in method.Params.presets.items()}
-    about_it = {"about": first_line(method), "settings": settings, "presets": presets, "everyday": everyday}
-    return {"name": name, **about_it}
+    return {"name": name, "about": first_line(method), "settings": settings, "presets": presets}

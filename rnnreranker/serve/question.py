@@ -17,7 +17,6 @@ from rnnreranker.search.request import AUTO, SearchRequest
 from rnnreranker.serve.request import Limits
 
 QID = "query"  # what a question is called, as in the command
-MOST_FEEDBACK = 100  # documents, terms or clusters that a second query is made of
 WIDE_GRAPH = 64  # neighbours of a document; graphs have no more
 MOST_REACHED = 100_000  # documents that an expander looks at
 
@@ -35,15 +34,15 @@ class Body(BaseModel):
 class SearchBody(Body):
     """A question, or a judged topic, and its search."""
 
-    query: str | None = Field(None, description="the text of the question")
-    topic: str | None = Field(None, description="the id of a topic, in place of a text")
-    retrieve: Form | Forms | None = Field(AUTO, description="first stage, as of search --retriever")
-    fuse: Form | None = Field(None, description="how several retrievers are fused")
-    prf: Form | None = Field(None, description="feedback: a second search by the first documents")
-    expand: Form | None = Field(None, description="more candidates, from the graph of the index")
-    rerank: Form | Forms | None = Field("rnn", description="rerankers in their written form; null = none")
-    hits: Count | None = Field(None, description="documents in the output; null = 1000, or the limit below it")
-    limit: Annotated[int, Field(ge=1, le=1000)] = Field(10, description="results of the answer")
+    query: str | None = Field(default=None, description="the text of the question")
+    topic: str | None = Field(default=None, description="the id of a topic, in place of a text")
+    retrieve: Form | Forms | None = Field(default=AUTO, description="first stage, as of search --retriever")
+    fuse: Form | None = Field(default=None, description="how several retrievers are fused")
+    prf: Form | None = Field(default=None, description="feedback: a second search by the first documents")
+    expand: Form | None = Field(default=None, description="more candidates, from the graph of the index")
+    rerank: Form | Forms | None = Field(default="rnn", description="rerankers in their written form; null = none")
+    hits: Count | None = Field(default=None, description="documents in the output; null = 1000, or the limit below it")
+    limit: Annotated[int, Field(ge=1, le=1000)] = Field(default=10, description="results of the answer")
 
 
 class ExplainBody(SearchBody):
@@ -55,12 +54,16 @@ class ExplainBody(SearchBody):
 class RerankBody(Body):
     """Candidates to rerank: docids of the index for a text, or vectors for a vector."""
 
-    query: str | None = Field(None, description="of docids; its text is encoded by the encoder of the index")
-    docids: list[str] | None = Field(None, description="of the index; with vectors: what they are called")
-    query_vector: list[float] | None = Field(None, description="of vectors; null: scores are the similarities to it")
-    vectors: list[list[float]] | None = Field(None, description="of the candidates, in place of those of the index")
-    scores: list[float] | None = Field(None, description="of the first stage, higher is better")
-    rerank: Form = Field("rnn", description="rnn with settings, rnn:k=20; of docids any reranker")
+    query: str | None = Field(default=None, description="of docids; its text is encoded by the encoder of the index")
+    docids: list[str] | None = Field(default=None, description="of the index; with vectors: what they are called")
+    query_vector: list[float] | None = Field(
+        default=None, description="of vectors; null: scores are the similarities to it"
+    )
+    vectors: list[list[float]] | None = Field(
+        default=None, description="of the candidates, in place of those of the index"
+    )
+    scores: list[float] | None = Field(default=None, description="of the first stage, higher is better")
+    rerank: Form = Field(default="rnn", description="rnn with settings, rnn:k=20; of docids any reranker")
     top_n: Count | None = None
 
 
@@ -72,13 +75,10 @@ class TextsBody(BaseModel):
     query: str
     texts: list[str] | None = None
     documents: list[str | dict[Literal["text"], str]] | None = None
-    model: str = Field("rnn", description="rnn with settings, rnn:k=20; other names mean rnn")
+    model: str = Field(default="rnn", description="rnn with settings, rnn:k=20; other names mean rnn")
     top_n: Count | None = None
     return_text: bool = False
     return_documents: bool | None = None
-    truncate: bool | None = Field(None, description="of texts: whether long ones are cut")
-    truncation: bool | None = Field(None, description="of documents; null = true")
-    truncation_direction: Literal["right", "Right"] | None = None
 
 
 def check_forms(forms: Iterable[Any]) -> None:
@@ -92,15 +92,15 @@ def check_forms(forms: Iterable[Any]) -> None:
 def check_request(request: SearchRequest, limits: Limits, explain: bool = False) -> None:
     """Refuse a search that names a file or a model, or takes too much work, see `check_work`."""
     retrieve = [] if request.retrieve is None else read_joined(request.retrieve)
-    check_forms([*as_list(request.rerank), *as_list(request.prf), *as_list(request.expand), *retrieve])
-    check_forms(as_list(request.fuse))
+    forms = [request.fuse, request.prf, request.expand, *as_list(request.rerank), *retrieve]
+    check_forms([form for form in forms if form is not None])
     methods = request.methods
     for one in [*methods.retrievers, *methods.rerankers]:
         hints, inner = hints_of(type(one.params)), getattr(one.method, "inner", None) or ("",)
         for field in dataclasses.fields(one.params):
             any_text = member(hints[field.name]) is str and not words_of(field, hints[field.name])
             named = any_text and field.name != inner[0] and getattr(one.params, field.name) != field.default
-            if named or one.method.model_setting:
+            if named or getattr(one.method, "model_setting", ""):
                 raise InputError(
                     f"{one.name}: loads a model, which clients cannot name; use python -m rnnreranker.search"
                 )
@@ -121,10 +121,9 @@ def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, expla
     for one in methods:
         values = {field.name: getattr(one.params, field.name) for field in dataclasses.fields(one.params)}
         counts = {name: value for name, value in values.items() if type(value) is int}
-        most = min(limits.max_candidates, MOST_FEEDBACK if one.kind == "feedback" else limits.max_candidates)
         for name, value in counts.items():
-            if value > most and value != getattr(type(one.params), name, None):  # a default is fine
-                raise InputError(f"{one.name}: {name}={value}: expected {most} at most here")
+            if value > limits.max_candidates and value != getattr(type(one.params), name, None):  # a default is fine
+                raise InputError(f"{one.name}: {name}={value}: expected {limits.max_candidates} at most here")
         hops = counts.get("hops", 1)
         if hops > 1 and candidates * min(counts["k"], WIDE_GRAPH) ** hops > MOST_REACHED:
             raise InputError(f"{one.name}: hops={hops}: reaches too many documents; ask for fewer hops or hits")

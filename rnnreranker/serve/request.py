@@ -47,6 +47,7 @@ class ServeRequest(Request):
     """
 
     index: str = setting(MISSING, INDEX)
+    mcp: bool = setting(False, "tools for language models, on stdin and stdout")
     host: str = setting(LOOPBACK, "where to listen; other hosts need --token")
     port: int = setting(8000, "0: any free one")
     token: str | None = setting(None, f"what clients must send as a bearer token (or {TOKEN} in the environment)")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.given import is_utf8
@@ -33,6 +31,10 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
     refuse(
         (not count, "docids and vectors are missing or empty: expected at least one candidate"),
         (count > limits.max_candidates, f"{count} candidates: expected {limits.max_candidates} at most"),
+        (
+            max(map(len, body.vectors or [[]])) > limits.max_dimension,
+            f"vectors: expected {limits.max_dimension} dimensions at most",
+        ),
         (by_vectors and body.query is not None, "query is for docids; give query_vector with vectors"),
         (not by_vectors and (body.query is None or body.query_vector), "docids: expected query, the text, beside them"),
         *(
@@ -42,11 +44,9 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
         (len(set(body.docids or ())) < len(body.docids or ()), "docids has one twice: expected different ones"),
     )
     if by_vectors:
-        rows = matrix_of(body.vectors or [], limits)
-        query = None if body.query_vector is None else matrix_of([body.query_vector], limits)[0]
-        scores = None if body.scores is None else np.array(body.scores)
-        order, similarities = rerank_hits(query, rows, scores, rnn_of(body.rerank, count, limits))
-        results = [(row, score) for row, score in zip(order.tolist(), similarities.tolist(), strict=True)]
+        params = rnn_of(body.rerank, count, limits)
+        order, similarities = rerank_hits(body.query_vector, body.vectors, body.scores, params)
+        results = list(zip(order.tolist(), similarities.tolist(), strict=True))
     else:
         docids = body.docids or []
         row_of = {docid: row for row, docid in enumerate(docids)}
@@ -54,25 +54,21 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
         rerank: Any = body.rerank if body.scores is not None else ["encoder", body.rerank]
         asked = collection.asked(str(body.query), run=run, rerank=rerank, hits=count)
         results = [(row_of[docid], score) for docid, score in search(asked).as_written()[QID]]
-    named = body.docids or [None] * count
+    named: list[Any] = [*(body.docids or [None] * count)]
     return {"results": [{"index": row, "docid": named[row], "score": score} for row, score in results][: body.top_n]}
 
 
 def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any]] | dict[str, Any]:
     """The answer for clients of text-embeddings-inference (a list), Cohere and Jina (`results`), best first.
 
-    A `model` in the written form of rnn, `rnn:k=20`, gives the settings. Long documents are cut unless `truncation` is
-    false, long texts if `truncate` is true.
+    A `model` in the written form of rnn, `rnn:k=20`, gives the settings. Long texts are refused.
     """
     limits, query = collection.limits, body.query
-    given = [one if isinstance(one, str) else one.get("text", "") for one in body.documents or ()]
-    texts = given if body.texts is None else body.texts
-    cut = body.truncate if body.texts is not None else body.truncation is not False
-    if cut:
-        query, texts = query[: limits.max_characters], [text[: limits.max_characters] for text in texts]
+    documents = [one if isinstance(one, str) else one.get("text", "") for one in body.documents or ()]
+    texts = documents if body.texts is None else body.texts
     longest = max(map(len, [query, *texts]))
     refuse(
-        (not query.strip(), "query is empty: expected a text"),
+        (not query.strip() or not all(texts), "query or a text is empty: expected a text"),
         (not texts, "no texts: expected at least one"),
         (len(texts) > limits.max_texts, f"{len(texts)} texts: expected {limits.max_texts} at most"),
         (longest > limits.max_characters, f"a text of {longest} characters: expected {limits.max_characters} at most"),
@@ -82,18 +78,10 @@ def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any
     order, scores = rerank_hits(collection.vector_of(query)[0], collection.encode(texts, "documents"), None, params)
     best = list(zip(order.tolist(), scores.tolist(), strict=True))
     if body.texts is not None:
-        return [
-            {"index": row, "score": score, **({"text": body.texts[row]} if body.return_text else {})}
-            for row, score in best
-        ]
-    results = [
-        {
-            "index": row,
-            "relevance_score": score,
-            **({"document": {"text": given[row]}} if body.return_documents else {}),
-        }
-        for row, score in best
-    ]
+        own = [{"text": text} if body.return_text else {} for text in texts]
+        return [{"index": row, "score": score, **own[row]} for row, score in best]
+    shown = [{"document": {"text": text}} if body.return_documents else {} for text in texts]
+    results = [{"index": row, "relevance_score": score, **shown[row]} for row, score in best]
     return {"model": body.model, "results": results[: body.top_n]}
 
 
@@ -106,14 +94,3 @@ def rnn_of(form: Any, count: int, limits: Limits) -> RnnParams:
     params: RnnParams = replace(one.params, context=count)  # all candidates take part
     check_work([one.replaced(params=params)], count, limits)
     return params
-
-
-def matrix_of(rows: list[list[float]], limits: Limits) -> np.ndarray:
-    """(N, d) float64: vectors of a request; `rerank_hits` refuses NaN, infinite and too large numbers."""
-    lengths = {len(row) for row in rows}
-    if len(lengths) != 1 or not 1 <= max(lengths) <= limits.max_dimension:
-        raise InputError(
-            f"vectors of {', '.join(map(str, sorted(lengths)[:3]))} dimensions: expected the same for all, from 1 to "
-            f"{limits.max_dimension}"
-        )
-    return np.array(rows)

@@ -16,6 +16,7 @@ from rnnreranker.serve.answers import explained_answer
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.guard import sentence
 from rnnreranker.serve.question import SearchBody
+from rnnreranker.serve.request import ServeRequest
 from rnnreranker.serve.work import RequestWorkers
 
 ABOUT = (
@@ -49,8 +50,8 @@ def make_tools(collection: ServedIndex) -> MCPServer:
     ) -> list[dict[str, Any]]:
         """The best documents for a question: rank, docid, score, ranks moved by reranking, first line of the text."""
         body = SearchBody(query=query, limit=limit, retrieve=retrieve, rerank=rerank)
-        found: list[dict[str, Any]] = await work(lambda: collection.rows(collection.answer(body))[1])
-        return found
+        rows: list[dict[str, Any]] = await work(lambda: collection.rows(collection.answer(body))[1])
+        return rows
 
     @server.tool()
     async def explain(
@@ -71,3 +72,10 @@ def make_tools(collection: ServedIndex) -> MCPServer:
         return text
 
     return server
+
+
+def serve_tools(request: ServeRequest) -> None:
+    """Serve the Model Context Protocol on stdin and stdout until the client leaves."""
+    collection = ServedIndex(request)
+    collection.warm()
+    make_tools(collection).run("stdio")

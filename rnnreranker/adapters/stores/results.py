@@ -54,12 +54,12 @@ def rerank_faiss(
     try:
         if type(holder).__name__ in WITHOUT_VECTORS:
             raise RuntimeError
-        found = holder.search_and_reconstruct(queries, min(asked, index.ntotal))
+        returned = holder.search_and_reconstruct(queries, min(asked, index.ntotal))
     except RuntimeError:
         kind = type(holder).__name__
         raise InputError(f"index is of type {kind}, which gives no vectors back; use Flat, HNSW or IVF") from None
     best = []
-    for query, values, rows, vectors in zip(queries, *found, strict=True):
+    for query, values, rows, vectors in zip(queries, *returned, strict=True):
         real = rows >= 0
         ids = rows[real] if names is None else names[rows[real]]
         order, scores = rerank_returned(metric, ids.tolist(), vectors[real], values[real], query, params)

@@ -3,6 +3,7 @@
 // markup, which the server has escaped.
 const $ = (id) => document.getElementById(id);
 const ENDS = {k: 60, k_exp: 12, context: 200, probes: 10, smoothing_neighbours: 60, weight_scale: 20, rank_constant: 120};
+const EVERYDAY = ["k", "k_exp", "tau", "lam", "context"]; // settings of rNN that stand open
 const narrow = matchMedia("(max-width: 640px)");
 const state = {offered: null, values: {}, preset: "", topic: "", copy: {}, shown: "shell", answer: null, asked: 0, busy: false};
 
@@ -48,9 +49,9 @@ function drawSettings() {
   $("about").textContent = one ? one.about.replace(/: see `.*/, ".") : "The first stage as it is.";
   for (const id of ["settings", "others"]) $(id).replaceChildren();
   $("presets").hidden = !one || !Object.keys(one.presets).length;
-  $("more").hidden = !one || one.settings.length <= one.everyday.length;
+  $("more").hidden = !one || one.name !== "rnn";
   if (!one) return;
-  for (const setting of one.settings) $(one.everyday.includes(setting.name) ? "settings" : "others").append(control(setting));
+  for (const setting of one.settings) $(one.name !== "rnn" || EVERYDAY.includes(setting.name) ? "settings" : "others").append(control(setting));
 }
 
 function control(setting) {
