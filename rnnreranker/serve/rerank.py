@@ -54,7 +54,7 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
         rerank: Any = body.rerank if body.scores is not None else ["encoder", body.rerank]
         asked = collection.asked(str(body.query), run=run, rerank=rerank, hits=count)
         results = [(row_of[docid], score) for docid, score in search(asked).as_written()[QID]]
-    named: list[Any] = [*(body.docids or [None] * count)]
+    named: list[Any] = list(body.docids) if body.docids else [None] * count
     return {"results": [{"index": row, "docid": named[row], "score": score} for row, score in results][: body.top_n]}
 
 

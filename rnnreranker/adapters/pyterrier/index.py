@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier
 
+from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.chosen_method import as_list, choose
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.given import array_of, count_of
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours.graph import PART
