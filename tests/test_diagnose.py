@@ -1,9 +1,8 @@
-"""The diagnosis without judgements: overlap, sets, hubs, scale, verdict, command and page."""
+"""The diagnosis without judgements: overlap, sets, hubs, scale, verdict and command."""
 
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,12 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.lab.diagnose import diagnose, measure_run, rank_biased_overlap, verdict
 from rnnreranker.lab.diagnose.__main__ import main
-from rnnreranker.lab.diagnose.measures import cohesion, skewness
-from rnnreranker.lab.diagnose.report import rows
-from rnnreranker.lab.diagnose.terms import effects, terms
-from rnnreranker.lab.diagnose.verdict import LIKELY
+from rnnreranker.lab.diagnose.measures import cohesion, effects, skewness, terms
+from rnnreranker.lab.diagnose.verdict import LIKELY, rows
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.rnn import reference
-
-RECORDS = Path(__file__).resolve().parent.parent / "regressions" / "results" / "diagnoses.json"
-
-
-def on_circle(*degrees: float) -> np.ndarray:
-    """(n, 2) float32 unit vectors."""
-    return np.array([[math.cos(math.radians(a)), math.sin(math.radians(a))] for a in degrees], dtype=np.float32)
 
 
 def collection(folder: Path, clustered: bool, queries: int = 12, dimension: int = 384) -> tuple[Run, QueryVectors]:
@@ -60,11 +50,8 @@ def test_overlap_by_hand() -> None:
 
 def test_skewness_and_cohesion_by_hand() -> None:
     assert skewness(np.array([0, 0, 0, 4])) == pytest.approx(2 / math.sqrt(3))
-    assert skewness(np.array([3, 3, 3])) == 0
     groups = np.kron(np.eye(2), np.ones((3, 3))).astype(bool)
     assert cohesion(groups) == pytest.approx(1 - 6 / 15)  # every path closed; 6 of 15 pairs are linked
-    path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool)
-    assert cohesion(path) == pytest.approx(0 - 2 / 3)
 
 
 @pytest.mark.parametrize("params", [RnnParams(), RnnParams(k=5, scale="none", lam=0.3)], ids=str)
@@ -118,13 +105,11 @@ def measured(params: RnnParams | None = None, **changes: float) -> dict[str, Any
         ({}, "likely helps", "rank differently (agreement 0.450, limit 0.636)"),
         ({"agreement": LIKELY}, "likely helps", "at least nine in ten gained"),
         ({"agreement": LIKELY + 0.0001}, "may help", "some gained and some did not"),
-        ({"agreement": 1.0}, "may help", "the vectors rank much as the run does (agreement 1.000"),
         ({"share": 0.51}, "risky", "51% of the score comes from neighbours"),
         ({"share": 0.5}, "likely helps", ""),
         ({"negative": 0.02}, "risky", "2.0% of the neighbours have negative weights"),
         ({"cohesion": 0.1}, "little effect", "form no groups"),
         ({"rbo": 0.99}, "little effect", "all but the same"),
-        ({"rbo": 0.99, "share": 0.6}, "risky", "60% of the score"),
     ],
 )
 def test_verdicts(changes: dict[str, float], word: str, reason: str) -> None:
@@ -140,9 +125,7 @@ def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> 
     docids = np.array([f"d{number:02d}" for number in range(30)], dtype=object)
     for params, names in (
         (RnnParams(), ["rank", "run", "query", "jaccard", "first", "nearest"]),
-        (RnnParams.preset("mixture"), ["rank", "run", "query", "jaccard", "first"]),
         (RnnParams(probes=3, lam=0.3, rank_weight=0), ["run", "query", "jaccard", "first", "nearest"]),
-        (RnnParams.preset("vectors"), ["query", "jaccard"]),
         (RnnParams.preset("tas-b"), ["query", "jaccard"]),
     ):
         done = reference.steps(vectors, params)
@@ -157,8 +140,8 @@ def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> 
         for name, amounts in added.items():
             assert found[name]["top_10"] == len(best - set(np.argsort(-(expected.scores - amounts))[:10]))
     alone = effects({"query": np.arange(30.0), "run": np.zeros(30)}, {"query": 0.5, "run": 0.5}, docids)
-    assert (alone["query"]["agreement"], alone["run"]["agreement"]) == (pytest.approx(1), None)
-    assert (alone["query"]["top_10"], alone["run"]["top_10"], alone["run"]["spread"]) == (10, 0, 0)
+    assert (alone["query"]["agreement"], alone["run"]["spread"]) == (pytest.approx(1), 0)
+    assert math.isnan(alone["run"]["agreement"])
 
 
 @pytest.fixture(scope="module")
@@ -219,67 +202,50 @@ def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture
     assert record.commands[0]["command"].startswith("python -m rnnreranker.diagnose --run ")
     assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
     assert f"how grouped the candidates are\t{found['sets']['cohesion']:.3f}\t" in out
-    assert found["token_search"] is None
     told = rows(found | {"token_search": [{"nprobe": 4, "recall": 0.9, "candidates": 0.25}]})
     assert [row[1:] for row in told if row[0] == "search by nearest tokens"] == [
         ("90.0% / 25.0%", "--nprobe 4: the 100 best by MaxSim that it has / documents compared")
     ]
-    assert main([*flags, "--preset", "tas-b", "--lam", "0.05", "--output", str(tmp_path / "d.html")]) == 0
-    page = (tmp_path / "d.html").read_text(encoding="utf-8")
+    assert main([*flags, "--preset", "tas-b", "--lam", "0.05"]) == 0
     assert "verdict: risky; use --scale minmax\n" in capsys.readouterr().out
-    assert "<h1>Reranking: risky</h1>" in page
-    assert "Use <b>--scale minmax</b>." in page
-    assert page.count("<svg") == 5
-    assert not re.search(r"https?:|<script|src=|@import", page)
+    # a weight that overflows: what depends on scores is not measured, and the verdict says why
+    assert main([*flags, "--weight", "exp", "--weight-scale", "1000"]) == 0
+    out = capsys.readouterr().out
+    assert "share of the score from neighbours\t-\t" in out
+    assert "verdict: risky\n- the exponential weight would overflow" in out
 
 
 def test_python_measures_what_the_command_writes(tmp_path: Path) -> None:
     _, run, _, index, _, queries = flags = prepared(tmp_path)
     assert main([*flags, "--rerank", "rnn:k=5", "--lam", "0.3", "--output", str(tmp_path / "d.json")]) == 0
     (record,) = read_records(tmp_path / "d.json")
-    found = diagnose(run, index, encoded_queries=queries, rerank={"rnn": {"k": 5, "lam": 0.3}})
-    assert found == record.outcome
     kept = Run.read(run)
-    assert diagnose(kept, index, encoded_queries=queries, rerank="rnn:k=5,lam=0.3") == {**found, "run": "run"}
-    with pytest.raises(InputError, match=r"^give topics or encoded_queries FILE.npy"):
-        diagnose(kept, index)
-    with pytest.raises(InputError, match=r"^sample=0: expected an integer >= 1"):
-        diagnose(kept, index, sample=0)
-    with pytest.raises(InputError, match=r"^rerank=zhong: expected rnn, from vectors"):
-        diagnose(kept, index, encoded_queries=queries, rerank="zhong")
-    with pytest.raises(InputError, match=r"^--rerank rnn:k=5 and --k: k twice; give it once"):
-        main([*flags, "--rerank", "rnn:k=5", "--k", "7"])
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--output", "x.txt"], "--output x.txt: expected a name that ends in .json or .html"),
-        (["--encoder", "minilm"], "give one of --encoder and --encoded-queries"),
-        (["--k", "0"], "--k 0: expected an integer >= 1"),
-        (["--preset", "tasb"], "did you mean tas-b"),
-        (["--output", "no/such/folder/x.json"], "cannot be written"),
-    ],
-)
-def test_command_refuses(tmp_path: Path, flags: list[str], said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
-        main([*prepared(tmp_path), *flags])
+    found = diagnose(kept, index, encoded_queries=queries, rerank={"rnn": {"k": 5, "lam": 0.3}})
+    assert found == {**record.outcome, "run": "run"}
+    for given, said in (
+        ({}, r"^give topics or encoded_queries FILE.npy"),
+        ({"sample": 0}, r"^sample=0: expected an integer >= 1"),
+        ({"encoded_queries": queries, "rerank": "zhong"}, r"^rerank=zhong: expected rnn, from vectors"),
+        ({"encoded_queries": queries, "encoder": "minilm"}, "give one of encoder and encoded_queries"),
+    ):
+        with pytest.raises(InputError, match=said):
+            diagnose(kept, index, **given)  # type: ignore[arg-type]
 
 
 def test_command_refuses_what_does_not_match(tmp_path: Path) -> None:
-    _, run, _, index, _, queries = prepared(tmp_path)
-    with pytest.raises(InputError, match=r"give --topics or --encoded-queries"):
-        main(["--run", run, "--index", index])
+    _, run, _, index, _, queries = flags = prepared(tmp_path)
     topics = tmp_path / "topics.tsv"
     topics.write_text("other\ttext\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"topics\.tsv: 12 of the 12 queries are not in it"):
-        main(["--run", run, "--index", index, "--topics", str(topics)])
     Run.from_dict({"q0": {"nowhere": 1.0, "d1": 0.5}}).write(tmp_path / "lost.txt")
-    with pytest.raises(InputError, match="1 of 2 docids in the run are not in the index"):
-        main(["--run", str(tmp_path / "lost.txt"), "--index", index, "--encoded-queries", queries])
     Run.from_dict({"q0": {"d1": 0.5}}).write(tmp_path / "short.txt")
-    with pytest.raises(InputError, match="no query of the run has two candidates"):
-        main(["--run", str(tmp_path / "short.txt"), "--index", index, "--encoded-queries", queries])
-    (tmp_path / "queries.ids").unlink()
-    with pytest.raises(InputError, match=r"queries\.npy: which query is which row"):
-        main(["--run", run, "--index", index, "--encoded-queries", queries])
+    given = ["--index", index, "--encoded-queries", queries, "--run"]
+    for argv, said in (
+        ([*flags, "--rerank", "rnn:k=5", "--k", "7"], r"^--rerank rnn:k=5 and --k: k twice; give it once"),
+        ([*flags, "--preset", "tasb"], "did you mean tas-b"),
+        ([*flags, "--output", "no/such/folder/x.json"], "cannot be written"),
+        (["--run", run, "--index", index, "--topics", str(topics)], r"topics\.tsv: 12 of the 12 queries are not in"),
+        ([*given, str(tmp_path / "lost.txt")], "1 of 2 docids in the run are not in the index"),
+        ([*given, str(tmp_path / "short.txt")], "no query of the run has two candidates"),
+    ):
+        with pytest.raises(InputError, match=said):
+            main(argv)

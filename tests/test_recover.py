@@ -24,8 +24,6 @@ from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.rnn import jaccard_similarity
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-
 
 def test_measures_by_hand() -> None:
     scores, hidden = np.array([0.9, 0.8, 0.8, 0.1, 0.5]), np.array([False, True, False, True, False])

@@ -120,7 +120,7 @@ def test_teachers_are_compared_as_one_family(
     kept = [row for row in found["rows"] if row["scorer"] not in ("late", "collective")]
     assert kept == plain["rows"]  # p of the others as without teachers
     assert (plain["beside"], "teachers" in plain) == ([], False)
-    assert found["teachers"]["collective"]["fb_expansion_weight"] == 2.0
+    assert found["teachers"]["collective"]["feedback"].startswith("colbert:fb_docs=2,")
     every = cases_of(world, index, "late", COLLECTIVE[0])
     values: dict[Any, list[float]] = {}
     for scorer in ("late", "collective", "query", "mixed", "joint"):
@@ -142,12 +142,3 @@ def test_teachers_are_compared_as_one_family(
         [row] = [row for row in found["rows"] if (row["scorer"], row["measure"]) == (scorer, "AP")]
         assert row["value"] == pytest.approx(np.mean(values[scorer, "AP"]))
         assert "difference" not in row
-
-
-def bare(index: Path, folder: Path) -> Path:
-    """The same index without tokens."""
-    import shutil
-
-    found = Path(shutil.copytree(index, folder / "bare"))
-    shutil.rmtree(found / "tokens")
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,8 +97,8 @@ def diagnose(
     return diagnosed(request)[0]
 
 
-def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
-    """Check a request before any work; others: further faults.
+def check(request: DiagnoseRequest) -> None:
+    """Check a request before any work.
 
     Raises:
         InputError: all faults; unknown settings.
@@ -106,11 +106,9 @@ def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
     topics, encoded, encoder = (argument(name) for name in ("topics", "encoded_queries", "encoder"))
     refuse(
         (request.topics is None and request.encoded_queries is None, f"give {topics} or {encoded} FILE.npy"),
-        *others,
         (request.encoded_queries is not None and request.encoder is not None, f"give one of {encoder} and {encoded}"),
     )
-    for name in ("params", "encoding"):
-        getattr(request, name)  # read now: each says what is wrong with its written form
+    _ = request.params, request.encoding  # each says what is wrong with its written form
 
 
 def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
@@ -124,42 +122,36 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     from rnnreranker.search.queries import query_vectors
     from rnnreranker.search.searching import first_stage_of
 
-    whole = first_stage_of(request.run)
+    whole, threads = first_stage_of(request.run), request.threads
     run = sampled(whole, request.sample)
     index = open_index(request.index)
-    reranker = RnnReranker(index.vectors, request.params, threads=request.threads, missing=request.missing)
+    reranker = RnnReranker(index.vectors, request.params, threads=threads, missing=request.missing)
     reranker.check(run)
     topics = {} if request.topics is None else topics_of(request.topics)
     wanted = run.qids if request.encoded_queries is None else None  # all of a file: their order is looked at
-    queries = query_vectors(request.encoding, index, topics, wanted, threads=request.threads)
+    queries = query_vectors(request.encoding, index, topics, wanted, threads=threads)
     if said := mismatch(run, queries, index.vectors):
         notice(said)
     reranker.inputs.compared = queries  # reranking says nothing more
     graph = index.graph if index.has("neighbours") else None
     measured: dict[str, Any] = measure_run(run, queries, reranker, graph=graph) | ({"mismatch": said} if said else {})
-    asked_topics = {qid: topics[qid] for qid in run if qid in topics}
-    given, threads = bool(asked_topics), request.threads
-    measured["impacts"] = measured["token_search"] = None
-    if given and index.has("impacts"):
-        measured["impacts"] = _if_available("words of queries", word_use_of, index, asked_topics, threads)
-    if given and index.has("tokens") and (index.token_vectors.folder / FILE).is_file():
-        tokens = index.token_vectors
-        measured["token_search"] = _if_available("search of tokens", token_search, tokens, asked_topics, threads)
     measured["queries"]["run"] = len(whole)
+    texts = {qid: topics[qid] for qid in run if qid in topics}
+    by_tokens = index.has("tokens") and (index.token_vectors.folder / FILE).is_file()
+    for name, there, measure in (
+        ("impacts", index.has("impacts"), lambda: word_use_of(index, texts, threads)),
+        ("token_search", by_tokens, lambda: token_search(index.token_vectors, texts, threads)),
+    ):
+        measured[name] = None
+        try:
+            measured[name] = measure() if texts and there else None
+        except (UnavailableError, MissingDependencyError) as error:
+            say(f"{name} left out: {error}")
     named = request.index if isinstance(request.index, str | Path) else request.index.name
     return {"run": Path(request.shown("run")).name, "index": str(named), **measured}, index
 
 
-def _if_available(what: str, measure: Callable[..., Any], *given: Any) -> Any:
-    """What a function measures, None if its model is not available here."""
-    try:
-        return measure(*given)
-    except (UnavailableError, MissingDependencyError) as error:
-        say(f"{what} left out: {error}")
-        return None
-
-
-def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None) -> dict[str, float]:
+def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Any]:
     """`word_use` of queries, weighed by the model of the index's impacts.
 
     Raises:
@@ -199,7 +191,7 @@ def token_search(
     filled = int((np.diff(source.offsets) > 0).sum())
     most = min(neighbours.lists, MOST)
     rows: list[dict[str, Any]] = []
-    for nprobe in [*(2**power for power in range(most.bit_length()) if 2**power < most), most]:
+    for nprobe in sorted({*(2**power for power in range(9) if 2**power < most), most}):
         pairs = []
         for number in queries:
             own = asked.vectors[asked.offsets[number] : asked.offsets[number + 1]]

@@ -11,22 +11,15 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.process.phases import phase
-from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
-from rnnreranker.lab.diagnose.measures import (
-    PERSISTENCE,
-    cohesion,
-    listed,
-    rank_biased_overlap,
-    rounded,
-    skewness,
-    spread,
-)
-from rnnreranker.lab.diagnose.terms import KNOWN, NEAR, effects, mean_effects, terms
+from rnnreranker.lab.diagnose import measures
+from rnnreranker.lab.diagnose.measures import COVERED, KNOWN, NEAR, PERSISTENCE, rounded, spread
 from rnnreranker.parts.vectors.of_run import query_rows
 from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
 
 if TYPE_CHECKING:
+    import pandas
+
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors
@@ -60,6 +53,8 @@ def measure_run(
     Raises:
         InputError: as `RnnReranker.rerank`; an unusable graph, no query with two candidates.
     """
+    import pandas
+
     reranker.check(run)
     params, vectors = reranker.params, reranker.vectors
     queries = query_rows(run, query_vectors, vectors.dimension)
@@ -78,50 +73,48 @@ def measure_run(
             qid = run.qids[number]
             raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
         docids = run.docids[entries]
-        contexts.append(_context(vectors_of, docids, base[positions], params) | {"entries": entries})
+        one = _context(vectors_of, docids, base[positions], params) | {"entries": entries}
         if graph is not None:
-            contexts[-1]["covered"] = coverage(contexts[-1]["lists"], graph.rows(docids.tolist()), graph)
+            one |= measures.coverage(one["lists"], graph.rows(docids.tolist()), graph)
+        contexts.append(one)
     if not contexts:
         raise InputError(
             "no query of the run has two candidates with vectors: nothing to diagnose; check run and index"
         )
-    measured = _summary(contexts, params)
-    measured["order"]["only_order"] = useless
-    safe = all("effects" in one for one in contexts)
-    measured["overlap"] = _overlap(run, reranker.rerank(run, query_vectors), params.context) if safe else None
-    measured["graph"] = None
-    if graph is not None:
-        measured["graph"] = coverage_of_all([one["covered"] for one in contexts]) | hubs(graph, params.k)
+    table = pandas.DataFrame(contexts)
+    safe = bool(table["effects"].notna().all())
     return {
         "schema": 1,
-        "queries": {"run": len(run), "sampled": len(run), "measured": len(contexts)},
+        "queries": {"run": len(run), "sampled": len(run), "measured": len(table)},
         "params": params.to_dict(),
-        **measured,
+        **_summary(table, params, safe),
+        "order": {"agreement": rounded(table["agreement"].mean()), "only_order": useless},
+        "overlap": _overlap(run, reranker.rerank(run, query_vectors), params.context) if safe else None,
+        "graph": None
+        if graph is None
+        else {n: rounded(table[n].mean()) for n in COVERED} | measures.hubs(graph, params.k),
     }
 
 
 def _context(vectors: np.ndarray, docids: np.ndarray, base: np.ndarray, params: RnnParams) -> dict[str, Any]:
     """Measure one context, vectors (m, d); docids, base: names and run scores of its m - 1 candidates.
 
-    Without what depends on scores if the exponential weight overflows.
+    What depends on scores is None if the exponential weight overflows.
     """
-    m, row = len(vectors), dict[str, Any]()
+    m, row = len(vectors), dict[str, Any](effects=None, jaccard=None, share=np.nan)
     try:
         done = reference.steps(vectors, params)
         made = reference.parts(done, params, base)
-        added, weights = terms(made, params)
+        added, weights = measures.terms(made, params)
         near, known = (
-            float(sum((added[name] for name in names if name in added), start=np.zeros(m - 1)).std())
-            for names in (NEAR, KNOWN)
+            np.sum([added.get(name, np.zeros(m - 1)) for name in names], axis=0).std() for names in (NEAR, KNOWN)
         )
-        row = {"effects": effects(added, weights, docids), "jaccard": made.jaccard[0]}
+        row = {"effects": measures.effects(added, weights, docids), "jaccard": made.jaccard[0]}
         row["share"] = near / (near + known) if near + known > 0 else 0.0
     except ParameterError:
         done = reference.steps(vectors, dataclasses.replace(params, weight="linear"))
     raw, lists = reference.inner_products(vectors), np.array(done.lists)
-    others, named = raw[~np.eye(m, dtype=bool)].astype(np.float64), listed(lists, m)
-    row["cohesion"] = cohesion((named & named.T)[1:, 1:])
-    np.fill_diagonal(named, False)
+    others, named = raw[~np.eye(m, dtype=bool)].astype(np.float64), measures.listed(lists)
     occurrences = named.sum(axis=0)
     hub = int(occurrences[1:].argmax()) + 1
     members = [done.sims[i, j] < 0 for i, own in enumerate(done.sets) for j in own if j != i]
@@ -131,95 +124,89 @@ def _context(vectors: np.ndarray, docids: np.ndarray, base: np.ndarray, params: 
     return row | {
         "lists": lists,
         "sizes": np.array([len(own - {i}) for i, own in enumerate(done.sets)]),
-        "skewness": skewness(occurrences),
-        "hub": (float(occurrences[hub]) / (m - 1), str(docids[hub - 1])),
+        "cohesion": measures.cohesion((named & named.T)[1:, 1:]),
+        "skewness": measures.skewness(occurrences),
+        "hub": float(occurrences[hub]) / (m - 1),
+        "hub_docid": str(docids[hub - 1]),
         "low": others.min(),
         "high": others.max(),
         "level": abs(others.mean()),
         "largest": done.sims.max(),
         "negative": np.mean(members) if members else 0.0,
-        "range": np.ptp(similarity),
-        "agreement": rank_biased_overlap(docids.tolist(), by_similarity),
+        "range": float(np.ptp(similarity)),
+        "agreement": measures.rank_biased_overlap(docids.tolist(), by_similarity),
         "norms": norms,
-        "query_norm": float(np.linalg.norm(vectors[0])),
+        "query_norm": np.linalg.norm(vectors[0]),
         "sum": candidates.sum(axis=0),
         "unit": (candidates / np.where(norms > 0, norms, 1.0)[:, None]).sum(axis=0),
     }
 
 
-def _summary(contexts: list[dict[str, Any]], params: RnnParams) -> dict[str, Any]:
-    """The measurements over all contexts, except overlap and graph."""
+def _summary(table: pandas.DataFrame, params: RnnParams, safe: bool) -> dict[str, Any]:
+    """The measurements over all contexts, one a row, except order, overlap and graph.
 
-    def each(name: str) -> list[Any]:
-        return [row[name] for row in contexts if row.get(name) is not None]
+    safe: whether all of them have scores.
+    """
+    import pandas
 
-    safe = len(each("effects")) == len(contexts)
-    norms, unit, sizes = np.concatenate(each("norms")), sum(each("unit")), each("sizes")
-    count, mean_norm = len(norms), float(norms.mean())
+    norms, sizes = np.concatenate(table["norms"].tolist()), table["sizes"]
+    count, mean_norm, unit = len(norms), norms.mean(), np.stack(table["unit"].tolist())
     # pairs of the same document from two queries have cosine 1 and say nothing: left out
-    seen = np.bincount(np.concatenate(each("entries")))
+    seen = np.bincount(np.concatenate(table["entries"].tolist()))
     repeats = int((seen * (seen - 1)).sum())
-    pairs = count**2 - sum(len(own) ** 2 for own in each("norms")) - repeats
-    same_query = sum(float(one @ one) for one in each("unit"))
-    cosine = (float(unit @ unit) - same_query - repeats) / pairs if pairs > 0 else None
-    share, docid = max([(0.0, ""), *each("hub")], key=lambda hub: hub[0])
-    spreads, level = np.array(each("high")) - np.array(each("low")), np.mean(each("level"))
-    lengths = [*norms.tolist(), *each("query_norm")]
-    low, high = min(lengths), max(lengths)
-    exponent = params.weight_scale * max(each("largest"))
+    pairs = count**2 - int((table["norms"].map(len) ** 2).sum()) - repeats
+    cosine = ((unit.sum(axis=0) ** 2).sum() - (unit**2).sum() - repeats) / pairs if pairs > 0 else None
+    hub, spreads, level = table.loc[table["hub"].idxmax()], table["high"] - table["low"], table["level"].mean()
+    lengths = np.append(norms, table["query_norm"])
+    exponent = params.weight_scale * table["largest"].max()
+    every = [{"term": term, **own} for of in table["effects"].dropna() for term, own in of.items()]
+    by_term = pandas.DataFrame(every).groupby("term", sort=False).mean() if every else pandas.DataFrame()
     return {
         "sets": {
             "query": spread(np.array([own[0] for own in sizes]), ones=True),
             "candidates": spread(np.concatenate([own[1:] for own in sizes]), ones=True),
-            "jaccard_zero": rounded((np.concatenate(each("jaccard")) == 0).mean()) if safe else None,
-            "cohesion": rounded(np.mean(each("cohesion") or [0.0])),
+            "jaccard_zero": rounded((np.concatenate(table["jaccard"].tolist()) == 0).mean()) if safe else None,
+            "cohesion": rounded(np.nan_to_num(table["cohesion"].mean())),
         },
         "hubness": {
-            "skewness": spread(np.array(each("skewness"))),
-            "largest_hub": {"docid": docid, "share_of_lists": rounded(share)},
+            "skewness": spread(table["skewness"]),
+            "largest_hub": {"docid": hub["hub_docid"], "share_of_lists": rounded(hub["hub"])},
         },
         "anisotropy": {
-            "mean_cosine": None if cosine is None else rounded(cosine),
-            "mean_vector": rounded(np.linalg.norm(sum(each("sum"))) / count / mean_norm) if mean_norm else 0.0,
+            "mean_cosine": rounded(cosine),
+            "mean_vector": rounded(np.linalg.norm(table["sum"].sum()) / count / mean_norm) if mean_norm else 0.0,
         },
         "scale": {
-            "lowest": rounded(min(each("low"))),
-            "highest": rounded(max(each("high"))),
+            "lowest": rounded(table["low"].min()),
+            "highest": rounded(table["high"].max()),
             "level": rounded(level),
             "spread": spread(spreads),
-            "query_spread": rounded(np.mean(each("range"))),
+            "query_spread": rounded(table["range"].mean()),
             "spread_to_level": rounded(spreads.mean() / level) if level > 0 else None,
-            "norms": [rounded(low), rounded(high)],
-            "unit_norm": bool(low > 1 - UNIT and high < 1 + UNIT),
+            "norms": [rounded(lengths.min()), rounded(lengths.max())],
+            "unit_norm": bool(lengths.min() > 1 - UNIT and lengths.max() < 1 + UNIT),
             "largest_exponent": rounded(exponent),
             "exp_safe": bool(exponent <= reference.EXPONENT_LIMIT),
-            "negative_weights": rounded(np.mean(each("negative"))),
-            "jaccard_share": rounded(np.mean(each("share"))) if safe else None,
+            "negative_weights": rounded(table["negative"].mean()),
+            "jaccard_share": rounded(table["share"].mean(skipna=False)),
         },
-        "order": {"agreement": rounded(np.mean(each("agreement")))},
-        "terms": mean_effects(each("effects")),
+        "terms": {term: {name: rounded(own[name]) for name in by_term} for term, own in by_term.iterrows()},
     }
 
 
 def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
     """How far the contexts of two runs with the same entries differ."""
-    rbo, first, ten, moves = [], [], [], []
+    rows = []
     for qid in before:
         old, new = before.ranked(qid)[:context], after.ranked(qid)[:context]
-        if set(old) != set(new):  # candidates without a vector went below
-            known = set(new)
-            old = [docid for docid in before.ranked(qid) if docid in known]
-        if len(old) < 2:
-            continue
         rank_of = {docid: rank for rank, docid in enumerate(new)}
-        rbo.append(rank_biased_overlap(old, new))
-        first.append(old[0] != new[0])
-        ten.append(set(old[:10]) != set(new[:10]))
-        moves.append(np.mean([abs(rank - rank_of[docid]) for rank, docid in enumerate(old)]))
-    return {
-        "p": PERSISTENCE,
-        "rbo": spread(np.array(rbo)),
-        "top_1_changed": rounded(np.mean(first)),
-        "top_10_changed": rounded(np.mean(ten)),
-        "mean_displacement": rounded(np.mean(moves)),
-    }
+        if set(old) != set(new):  # candidates without a vector went below
+            old = [docid for docid in before.ranked(qid) if docid in rank_of]
+        if len(old) > 1:
+            moved = np.mean([abs(rank - rank_of[docid]) for rank, docid in enumerate(old)])
+            changed = (old[0] != new[0], set(old[:10]) != set(new[:10]))
+            rows.append((measures.rank_biased_overlap(old, new), *changed, moved))
+    overlap, *others = np.array(rows, dtype=np.float64).T
+    names = ("top_1_changed", "top_10_changed", "mean_displacement")
+    means = {name: rounded(own.mean()) for name, own in zip(names, others, strict=True)}
+    return {"p": PERSISTENCE, "rbo": spread(overlap), **means}

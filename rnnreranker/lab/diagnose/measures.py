@@ -1,16 +1,38 @@
-"""Measures of one context (element 0 is the query), of two rankings, and of a distribution."""
+"""Measures of one context (element 0 is the query), of two rankings, of a distribution, and of a graph."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.rnn import RnnParams, reference
+from rnnreranker.runs.head import order_by_score
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.neighbours import NeighbourGraph
+
 LOW_VARIANCE = 1e-12  # below it, all elements are in the same number of lists
 PERSISTENCE = 0.9  # p: about 86% of the weight is on the first ten ranks
-BINS = 12  # of a histogram
+KNOWN = ("rank", "run", "query")  # the terms of a score that are known without neighbours
+NEAR = ("jaccard", "first")  # those of the Jaccard similarity
+TOP = 10  # of the order that a term's effect is counted in
+CAP = 3  # times k: what a cap on in-degree is measured at
+BLOCK = 2**22  # edges looked at together
+COVERED = ("pairs", "nearest", "kept", "found")  # what `coverage` measures
+
+
+def rounded(value: Any) -> float | None:
+    """A number rounded to four digits; None for NaN and None."""
+    return None if value is None or np.isnan(value) else round(float(value), 4)
+
+
+def spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
+    """Mean and quartiles; with `ones` the share of values up to 1."""
+    quartiles = np.quantile(values, [0.25, 0.5, 0.75])
+    found = dict(zip(("mean", "q1", "median", "q3"), map(rounded, [np.mean(values), *quartiles]), strict=True))
+    return found | ({"share_at_most_one": rounded((values <= 1).mean())} if ones else {})
 
 
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = PERSISTENCE) -> float:
@@ -33,37 +55,11 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
     """
     n = len(first)
     rank_of = {entry: rank for rank, entry in enumerate(second)}
-    common = np.zeros(n, dtype=np.int64)
-    for rank, entry in enumerate(first):
-        if entry in rank_of:
-            common[max(rank, rank_of[entry])] += 1  # from that depth on both have it
+    shared = [max(rank, rank_of[entry]) for rank, entry in enumerate(first) if entry in rank_of]
     depths = np.arange(1, n + 1)
-    agreement = np.cumsum(common) / depths
+    agreement = np.cumsum(np.bincount(shared, minlength=n)) / depths
     value = agreement[-1] * p**n + (1 - p) / p * float((agreement * p**depths).sum())
-    return float(min(max(value, 0.0), 1.0))
-
-
-def spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
-    """Mean, quartiles and a histogram; with `ones` the share of values up to 1."""
-    low, *quartiles, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    counts, edges = np.array([len(values)]), np.array([low, high])
-    if high - low > 1e-6 * max(abs(low), abs(high)):  # narrower ones cannot be distinguished
-        bins: int | np.ndarray = BINS
-        if np.issubdtype(values.dtype, np.integer):  # whole numbers: as many of them in every bin
-            step = math.ceil((high - low + 1) / BINS)
-            bins = np.arange(low, high + step + 1, step) - 0.5
-        counts, edges = np.histogram(values, bins=bins)
-    result: dict[str, Any] = {"mean": rounded(values.mean()), "lowest": rounded(low)}
-    result |= {name: rounded(value) for name, value in zip(("q1", "median", "q3"), quartiles, strict=True)}
-    result |= {"highest": rounded(high)}
-    if ones:
-        result["share_at_most_one"] = rounded((values <= 1).mean())
-    return result | {"counts": counts.tolist(), "edges": [rounded(edge) for edge in edges]}
-
-
-def rounded(value: Any) -> float:
-    """A number rounded to four digits."""
-    return round(float(value), 4)
+    return float(np.clip(value, 0.0, 1.0))
 
 
 def skewness(values: np.ndarray) -> float:
@@ -77,25 +73,110 @@ def skewness(values: np.ndarray) -> float:
     return 0.0 if variance < LOW_VARIANCE else float((away**3).mean()) / variance**1.5
 
 
-def cohesion(links: np.ndarray) -> float | None:
+def cohesion(links: np.ndarray) -> float:
     """How much more often than by chance two neighbours of an element are neighbours, in [-1, 1].
 
     Transitivity (closed paths of length two / all) minus density (links / pairs): about 0 by chance, near 1 - density
-    for groups. None if no element has two neighbours. links: (n, n) bool, symmetric; the diagonal is ignored.
+    for groups. NaN if no element has two neighbours. links: (n, n) bool, symmetric; the diagonal is ignored.
     """
     adjacent = links.astype(np.float64)
     np.fill_diagonal(adjacent, 0.0)
-    degrees = adjacent.sum(axis=1)
+    degrees, n = adjacent.sum(axis=1), len(links)
     paths = float((degrees * (degrees - 1)).sum())
     if paths == 0:
-        return None
-    closed = float(((adjacent @ adjacent) * adjacent).sum())
-    n = len(links)
-    return closed / paths - float(degrees.sum()) / (n * (n - 1))
+        return float("nan")
+    return float(((adjacent @ adjacent) * adjacent).sum()) / paths - float(degrees.sum()) / (n * (n - 1))
 
 
-def listed(lists: np.ndarray, m: int) -> np.ndarray:
-    """(m, m) bool: whether row i of the lists (m, length) contains element j."""
-    inside = np.zeros((m, m), dtype=bool)
-    inside[np.arange(m)[:, None], lists] = True
+def listed(lists: np.ndarray) -> np.ndarray:
+    """(m, m) bool: whether row i of the lists (m, length) contains another element j."""
+    inside = np.zeros((len(lists), len(lists)), dtype=bool)
+    np.put_along_axis(inside, lists, True, axis=1)
+    np.fill_diagonal(inside, False)
     return inside
+
+
+def terms(made: reference.Parts, params: RnnParams) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """What each term adds to the scores of n candidates, (n,) float64 by name, and its weight; both by name.
+
+    Amounts sum to the score, weights to 1. Only terms with a weight: `rank`, `run`, `query` (inner product), `jaccard`
+    (J with the query), `first` (J with the run's first), `nearest` (mean score of the nearest candidates).
+    """
+    share, probes = params.smoothing if params.smoothed_over else 0.0, len(made.jaccard)
+    known = KNOWN[-len(made.terms) :]  # eq. 1 has the inner product alone
+    weights = {name: params.lam * float(weight) for name, weight in zip(known, made.weights, strict=True)}
+    weights |= {"jaccard": (1 - params.lam) / probes, "first": (1 - params.lam) * (probes - 1) / probes}
+    weights = {name: (1 - share) * weight for name, weight in weights.items()} | {"nearest": share}
+    values = dict(zip(known, made.terms, strict=True)) | {"jaccard": made.jaccard[0], "nearest": made.lent}
+    values["first"] = made.jaccard[1:].sum(axis=0) / max(probes - 1, 1)
+    return {name: weight * values[name] for name, weight in weights.items() if weight}, weights
+
+
+def effects(added: dict[str, np.ndarray], weights: dict[str, float], docids: np.ndarray) -> dict[str, dict[str, float]]:
+    """The weight of each term and its influence on the order of a context; NaN where undefined.
+
+    spread: its standard deviation as a share of the sum over terms. top_10: how many of the first ten need it.
+    agreement: rank-biased overlap of its own order and the order of the scores.
+
+    added, weights: of `terms`; docids: (n,) names, which break ties.
+    """
+
+    def ranked(scores: np.ndarray) -> list[str]:
+        names: list[str] = docids[order_by_score(scores, docids)].tolist()
+        return names
+
+    scores = np.sum([*added.values()], axis=0)
+    order, whole = ranked(scores), sum(amounts.std() for amounts in added.values())
+    return {
+        name: {
+            "weight": weights[name],
+            "spread": amounts.std() / whole if whole else 0.0,
+            "top_10": len({*order[:TOP]} - {*ranked(scores - amounts)[:TOP]}) if len(order) > TOP else np.nan,
+            "agreement": rank_biased_overlap(ranked(amounts), order) if amounts.std() else np.nan,
+        }
+        for name, amounts in added.items()
+    }
+
+
+def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> dict[str, float]:
+    """How much of a context of n candidates the graph contains; NaN where no pair qualifies.
+
+    `pairs`: share of candidate pairs of which one names the other in the collection; `nearest`: the same of pairs
+    listed among the candidates; `kept`: share of pairs reciprocal among the candidates that are reciprocal in the
+    collection; `found`: the reverse.
+
+    lists: (n + 1, length) int64, nearest first, element 0 = query. rows: (n,) int64 in the graph; -1 = missing.
+    """
+    among = listed(lists)[1:, 1:]
+    near = graph.neighbours(np.maximum(rows, 0))
+    named = (near[:, :, None] == rows).any(axis=1) & (rows >= 0)[:, None]  # (n, n): i names j
+    np.fill_diagonal(named, False)
+    known, both, reciprocal = named | named.T, named & named.T, among & among.T
+    of = ((known, ~np.eye(len(rows), dtype=bool)), (known, among), (both, reciprocal), (reciprocal, both))
+    shares = [float((having & wanted).sum() / wanted.sum()) if wanted.any() else np.nan for having, wanted in of]
+    return dict(zip(COVERED, shares, strict=True))
+
+
+def hubs(graph: NeighbourGraph, k: int) -> dict[str, Any]:
+    """How often documents are among the first k neighbours of others.
+
+    `in_degree`: its distribution; `skewness`, share of documents that none names (`nobody`), the most named one
+    (`largest`). `cap`: a limit on in-degree, and the share of edges above it.
+
+    Raises:
+        InputError: an unusable row of the graph.
+    """
+    k, degrees = min(k, graph.k), np.zeros(len(graph), dtype=np.int64)
+    for first in range(0, len(graph), step := max(1, BLOCK // graph.k)):
+        rows = np.arange(first, min(first + step, len(graph)))
+        near = graph.neighbours(rows)[:, :k]
+        degrees += np.bincount(near[near != rows[:, None]], minlength=len(graph))
+    largest, cap = int(degrees.argmax()), CAP * k
+    return {
+        "k": k,
+        "in_degree": spread(degrees),
+        "skewness": rounded(skewness(degrees)),
+        "nobody": rounded((degrees == 0).mean()),
+        "largest": {"docid": str(graph.docids[largest]), "named": int(degrees[largest])},
+        "cap": {"at": cap, "edges": rounded(np.maximum(degrees - cap, 0).sum() / max(int(degrees.sum()), 1))},
+    }

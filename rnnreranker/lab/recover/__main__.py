@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting
 from rnnreranker.base.tables import interval, print_table
+from rnnreranker.lab.flags import LabFlags, write_record
 from rnnreranker.lab.recover.recovery import answer, recovered
 from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.rnn import RnnParams
@@ -34,14 +32,6 @@ USAGE = "python -m rnnreranker.recover --index INDEX --topics TOPICS --qrels QRE
 SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
 
 
-@dataclass(frozen=True)
-class RecoverFlags(Request):
-    """Flags that `recover` does not take."""
-
-    output: str | None = setting(None, "write the record of everything measured", metavar="FILE.json")
-    preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")
-
-
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command; return the exit code."""
@@ -56,11 +46,8 @@ def main(argv: Sequence[str]) -> int:
         f"{outcome['hidden']} hidden positives against {outcome['negatives']} judged negatives"
     )
     _print(outcome)
-    if args.output:
-        from rnnreranker.base.record import of_command, write_records
-
-        about: dict[str, Any] = {"module": "recover", "argv": argv, "inputs": inputs}
-        write_records(args.output, [of_command("recovery", args.unjudged, outcome, begun=begun, **about)])
+    about: dict[str, Any] = {"module": "recover", "argv": argv, "begun": begun, "inputs": inputs}
+    write_record(args.output, "recovery", args.unjudged, outcome, **about)
     return 0
 
 
@@ -106,10 +93,10 @@ def make_parser() -> argparse.ArgumentParser:
     add = command.add_request_flags
     own = ("index", "topics", "encoded_queries", "qrels", "run", "encoder", "relevant", "unjudged", "visible")
     add(parser, RecoverRequest, *own, "ablations", "threads")
-    add(parser, RecoverFlags, "output")
+    add(parser, LabFlags, "output")
     similarity = parser.add_argument_group("similarity (any setting of rnn is a flag too)")
     add(similarity, RecoverRequest, "source", "similarity")
-    add(similarity, RecoverFlags, "preset")
+    add(similarity, LabFlags, "preset")
     command.add_dataclass_flags(similarity, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=SHOWN)
 
     beside = parser.add_argument_group("teachers beside the similarities")

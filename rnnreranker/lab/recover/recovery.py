@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,8 @@ from rnnreranker.base.request import asked
 from rnnreranker.base.tables import interval
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.recover.request import RecoverRequest, check, needs_of
-from rnnreranker.lab.recover.similarities import OF_GRAPH, Similarities, Visible, visible_positives
-from rnnreranker.lab.recover.teachers import scores_of
+from rnnreranker.lab.recover.similarities import OF_GRAPH, Similarities, Visible, scores_of, visible_positives
 from rnnreranker.labels.export import PROBABILITIES, SIMILARITIES, by_confidence
-from rnnreranker.labels.negatives import Pool, suspicion
 from rnnreranker.runs.head import order_by_score
 
 if TYPE_CHECKING:
@@ -61,15 +59,16 @@ def recover(
 
 def recovered(request: RecoverRequest) -> tuple[dict[str, Any], dict[str, str]]:
     """`recover` for a checked request, and fingerprints of what was read."""
-    cases, inputs, teachers = cases_of(request)
-    how = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict(), "visible": request.visible}
-    how |= {"relevant": request.relevant, "unjudged": request.unjudged}
-    how |= {"teachers": teachers} if teachers else {}
+    cases, inputs = cases_of(request)
+    how: dict[str, Any] = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict()}
+    how |= {name: getattr(request, name) for name in ("visible", "relevant", "unjudged")}
+    if request.teachers:
+        how["teachers"] = {name: chosen.params.to_dict() for name, chosen in request.teachers}
     return how | measure_recovery(cases, beside=[one.name for one in request.teachers]), inputs
 
 
-def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], dict[str, Any]]:
-    """The cases of a request, fingerprints of what was read, and the teachers' settings; raises errors as `recover`."""
+def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str]]:
+    """The cases of a request, and fingerprints of what was read; raises errors as `recover`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
@@ -77,7 +76,7 @@ def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], di
     from rnnreranker.runs import Run
     from rnnreranker.search.queries import query_vectors
 
-    teachers, threads = request.teachers, request.threads
+    teachers, threads, size = request.teachers, request.threads, request.params.context
     index = open_index(request.index, needs={"vectors"} | needs_of(teachers) if teachers else ())
     graph = index.graph if request.source == "both" else None
     qrels, texts, given = qrels_of(request.qrels), topics_of(request.topics), request.run
@@ -89,15 +88,15 @@ def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], di
         raise InputError(f"{request.shown('qrels')}: judges none of the {shown}")
     queries = query_vectors(request.encoding, index, texts, chosen, threads=threads)
     if run is None:
-        run = dense_run(index.vectors, queries, request.params.context, threads=threads)
-    candidates = Run.from_dict({qid: dict(run[qid][: request.params.context]) for qid in run if qid in chosen})
+        run = dense_run(index.vectors, queries, size, threads=threads)
+    candidates = run.of_queries([qid in chosen for qid in run.qids]).head(size)
     own = {"documents": request.documents, "fields": request.fields, "threads": threads, "encoded_queries": queries}
-    more, described = scores_of(teachers, index, candidates, chosen, **own) if teachers else (None, {})
-    how = Similarities(request.params, request.joint, graph, request.ablations, more, threads)
-    numbers: dict[str, Any] = {"relevant": request.relevant, "visible": request.visible, "unjudged": request.unjudged}
-    cases = list(visible_positives(run, qrels, index.vectors, queries, how, **numbers))
+    beside = scores_of(teachers, index, candidates, chosen, **own) if teachers else None
+    how = Similarities(request.params, request.joint, graph, request.ablations, beside, threads)
+    numbers: dict[str, Any] = {name: getattr(request, name) for name in ("relevant", "visible", "unjudged")}
+    cases = list(visible_positives(candidates, qrels, index.vectors, queries, how, **numbers))
     inputs = {"index": index.vectors.fingerprint} | ({} if graph is None else {"graph": graph.fingerprint})
-    return cases, inputs, described
+    return cases, inputs
 
 
 def measure_recovery(
@@ -123,55 +122,60 @@ def measure_recovery(
     import pandas
 
     kept = list(cases)
-    scorers = tuple(kept[0].scores)
-    rows_of = [
-        (scorer, measure, case.qid, value)
+    table = pandas.DataFrame(
+        {"scorer": scorer, "query": case.qid, **ranking_measures(scores, case.hidden, case.docids)}
         for case in kept
-        for scorer in scorers
-        for measure, value in ranking_measures(case.scores[scorer], case.hidden, case.docids).items()
-    ]
-    table = pandas.DataFrame(rows_of, columns=["scorer", "measure", "query", "value"])
-    means = table.groupby(["scorer", "measure", "query"], sort=False)["value"].mean()
-    values: dict[Any, np.ndarray] = {key: own.to_numpy() for key, own in means.groupby(level=[0, 1], sort=False)}
-    varied = [scorer for scorer in scorers if VARIED in scorer]
-    alone = [scorer for scorer in scorers if "joint" not in scorer and scorer not in beside]
-    above = {(row["scorer"], row["measure"]): row for row in _compared(values, [(one, "query") for one in alone[1:]])}
-    rows = [
-        {"scorer": scorer, "measure": measure, "value": float(by_query.mean())}
-        | {name: value for name, value in above.get((scorer, measure), {}).items() if name != "other"}
-        for (scorer, measure), by_query in values.items()
-        if scorer not in varied
-    ]
-    of_graph = [(one, one.removeprefix(OF_GRAPH)) for one in alone if one.startswith(OF_GRAPH)]
+        for scorer, scores in case.scores.items()
+    )
+    means = table.groupby(["scorer", "query"], sort=False).mean()
+    scorers = table["scorer"].unique().tolist()
+    values = {(one, measure): means.loc[one][measure].to_numpy() for one in scorers for measure in MEASURES}
+
+    def compared(pairs: Iterable[tuple[str, str]], measures: Sequence[str] = MEASURES) -> list[dict[str, Any]]:
+        """The differences of scorers from others that there are, by measure: one family of tests."""
+        keys = [((a, one), (b, one)) for a, b in pairs if {a, b} <= set(scorers) for one in measures]
+        names = [{"scorer": a, "other": b, "measure": one, "value": float(values[a, one].mean())}
+                 for (a, one), (b, _) in keys]  # fmt: skip
+        return [name | gap for name, gap in zip(names, differences(values, keys), strict=True)]
+
+    varied = [one for one in scorers if VARIED in one]
+    alone = [one for one in scorers if "joint" not in one and one not in beside]
+    above = {(row["scorer"], row["measure"]): row for row in compared((one, "query") for one in alone[1:])}
+    plain = {key: {"scorer": key[0], "measure": key[1], "value": float(own.mean())} for key, own in values.items()}
+    hidden, weights = np.concatenate([case.hidden for case in kept]), weights_of(kept)
+    curves = {"similarity": ([case.scores["joint"] for case in kept], SIMILARITIES)}
+    curves["mass"] = ([case.mass for case in kept], PROBABILITIES)
     return {
         "queries": table["query"].nunique(),
         "cases": len(kept),
-        "hidden": int(sum(case.hidden.sum() for case in kept)),
-        "negatives": int(sum((~case.hidden).sum() for case in kept)),
-        "rows": rows,
+        "hidden": int(hidden.sum()),
+        "negatives": int((~hidden).sum()),
+        "rows": [above.get(key, row) for key, row in plain.items() if key[0] not in varied],
         "filters": filtered(kept, rates),
-        "from_graph": _compared(values, of_graph),
-        "joint": _compared(values, [pair for pair in JOINT if set(pair) <= set(scorers)]),
-        "ablations": _compared(values, [(scorer, scorer.partition(",")[0]) for scorer in varied], MEASURES[:1]),
-        "beside": _compared(values, [(scorer, other) for scorer in beside for other in BESIDE]),
-        "reliability": list(_reliability(kept)),
+        "from_graph": compared((one, one.removeprefix(OF_GRAPH)) for one in alone if one.startswith(OF_GRAPH)),
+        "joint": compared(JOINT),
+        "ablations": compared(((one, one.partition(",")[0]) for one in varied), MEASURES[:1]),
+        "beside": compared((one, other) for one in beside for other in BESIDE),
+        "reliability": [
+            {"of": name, **row}
+            for name, (own, edges) in curves.items()
+            for row in by_confidence(np.concatenate(own), hidden, edges, weights)
+        ],
     }
 
 
 def answer(rows: Sequence[Mapping[str, Any]]) -> str:
     """A sentence: the best similarity, compared with the query's."""
     measure = MEASURES[0]
-    query = next(row["value"] for row in rows if (row["scorer"], row["measure"]) == ("query", measure))
-    compared = [row for row in rows if row["measure"] == measure and "difference" in row]
-    best = max(compared, key=lambda row: row["value"])
+    query, *others = (row for row in rows if row["measure"] == measure)
+    best = max((row for row in others if "difference" in row), key=lambda row: row["value"])
     gap = f"{interval(best['difference'], best['low'], best['high'])}, p {best['p_holm']:.3f} after Holm"
+    start = f"A positive {'helps' if best['difference'] > 0 else 'does not help'} to find the others"
     if best["p_holm"] >= SURE:
         start = "Whether a positive helps to find the others is not clear"
-    else:
-        start = f"A positive {'helps' if best['difference'] > 0 else 'does not help'} to find the others"
     return (
         f"{start}: the best similarity, to {best['scorer']}, has {measure} {best['value']:.4f}, the query alone "
-        f"{query:.4f} ({gap})."
+        f"{query['value']:.4f} ({gap})."
     )
 
 
@@ -185,40 +189,36 @@ def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[st
     [0.8333, 0.5, 0.5]
     """
     ranked = hidden[order_by_score(scores, np.array(docids, dtype=object))]
-    m = int(ranked.sum())
     precision = np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
-    positives, negatives = scores[hidden], np.sort(scores[~hidden])
-    below = np.searchsorted(negatives, positives, side="left")
-    level = np.searchsorted(negatives, positives, side="right") - below
-    return {
-        "AP": float(precision[ranked].sum() / m),
-        "P@m": float(ranked[:m].sum() / m),
-        "AUC": float((below + level / 2).sum() / (m * len(negatives))),
-    }
+    gaps = scores[hidden][:, None] - scores[~hidden]
+    found = precision[ranked].mean(), ranked[: ranked.sum()].mean(), ((gaps > 0) + (gaps == 0) / 2).mean()
+    return dict(zip(MEASURES, map(float, found), strict=True))
 
 
 def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str, float | str]]:
     """What each filter removes if all discard the same share of the judged candidates.
 
     Rows: filter, rate (requested), discarded (reached; equal doubts are all kept), positives and negatives (shares of
-    hidden positives and true negatives removed). A filter has one threshold for all queries.
+    hidden positives and true negatives removed). A filter has one threshold for all queries; several visible positives
+    count as their mean. `margin` and `max-score` are the rules of `labels.negatives.suspicion`.
     """
     rows: list[dict[str, float | str]] = []
     hidden, weights = np.concatenate([case.hidden for case in cases]), weights_of(cases)
-    chosen = [(how, how, "") for how in SIMILAR]
+    sides = {"discarded": np.ones_like(hidden), "positives": hidden, "negatives": ~hidden}
+    doubts = {how: [case.scores[of] for case in cases] for how, of in SIMILAR.items()}
     if OF_GRAPH + "mixed" in cases[0].scores:
-        chosen += [(f"{how}-graph", how, OF_GRAPH) for how in SIMILAR]
-    for name, how, source in [*chosen, ("margin", "margin", ""), ("max-score", "max-score", "")]:
-        doubts = np.concatenate([suspicion(_as_pool(case, source), how)[0] for case in cases])
-        falling = np.argsort(-doubts, kind="stable")
+        doubts |= {f"{how}-graph": [case.scores[OF_GRAPH + of] for case in cases] for how, of in SIMILAR.items()}
+    doubts |= {"margin": [case.raw - case.positive_scores.mean() for case in cases]}
+    doubts |= {"max-score": [case.raw for case in cases]}
+    for name, of_cases in doubts.items():
+        values = np.concatenate(of_cases)
+        falling = np.argsort(-values, kind="stable")
         reached = np.cumsum(weights[falling]) / weights.sum()
         for rate in rates:
-            first_kept = min(int(np.searchsorted(reached, rate + 1e-9, side="right")), len(doubts) - 1)
-            away = doubts > doubts[falling[first_kept]]
-            row: dict[str, float | str] = {"filter": name, "rate": rate}
-            for what, among in (("discarded", hidden | ~hidden), ("positives", hidden), ("negatives", ~hidden)):
-                row[what] = float(weights[away & among].sum() / weights[among].sum())
-            rows.append(row)
+            first_kept = min(int(np.searchsorted(reached, rate + 1e-9, side="right")), len(values) - 1)
+            away = values > values[falling[first_kept]]
+            shares = {what: float(np.average(away[own], weights=weights[own])) for what, own in sides.items()}
+            rows.append({"filter": name, "rate": rate, **shares})
     return rows
 
 
@@ -226,31 +226,3 @@ def weights_of(cases: Sequence[Visible]) -> np.ndarray:
     """(M,) weights of all candidates of all cases: 1 / (cases of their query)."""
     number = Counter(case.qid for case in cases)
     return np.concatenate([np.full(len(case.hidden), 1.0 / number[case.qid]) for case in cases])
-
-
-def _as_pool(case: Visible, source: str) -> Pool:
-    """A case as the pool of a filter; several visible positives count as their mean. source: `OF_GRAPH` or ""."""
-    similar = {how: case.scores[source + one][None] for how, one in SIMILAR.items() if source + one in case.scores}
-    seen = case.positive_scores.mean(keepdims=True)
-    return Pool(case.qid, case.positives[:1], case.docids, seen, case.raw, similar)
-
-
-def _reliability(cases: Sequence[Visible]) -> Iterator[dict[str, Any]]:
-    hidden, weights = np.concatenate([case.hidden for case in cases]), weights_of(cases)
-    for name, values, edges in (
-        ("similarity", [case.scores["joint"] for case in cases], SIMILARITIES),
-        ("mass", [case.mass for case in cases], PROBABILITIES),
-    ):
-        for row in by_confidence(np.concatenate(values), hidden, edges, weights):
-            yield {"of": name, **row}
-
-
-def _compared(
-    values: dict[tuple[str, str], np.ndarray], pairs: Sequence[tuple[str, str]], measures: Sequence[str] = MEASURES
-) -> list[dict[str, Any]]:
-    """The differences of (Q,) values of each scorer from another, by measure: one family of tests."""
-    keys = [((scorer, measure), (other, measure)) for scorer, other in pairs for measure in measures]
-    return [
-        {"scorer": one[0], "other": other[0], "measure": one[1], "value": float(values[one].mean()), **row}
-        for (one, other), row in zip(keys, differences(values, keys), strict=True)
-    ]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form, as_list
+from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose, naming, needs_together
 from rnnreranker.base.errors import InputError, nearest, refuse
+from rnnreranker.base.method import methods
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import hints_of, plain, setting
+from rnnreranker.base.settings import hints_of, setting, typed
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
-from rnnreranker.lab.recover.teachers import Teacher, choose_teacher, known, needs_of
 from rnnreranker.labels.methods.simple import JointLabeler, JointParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
@@ -32,6 +32,42 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=RnnParams)
 JOINT = "joint"
 NO_SETTINGS = OF_THE_MIXTURE | {"queries"}  # of joint similarity that mean nothing here
+COLLECTIVE = {"collective": False, "collective-positives": True}  # whether the visible positive gives feedback
+
+
+class Teacher(NamedTuple):
+    """A name of `known`, and the reranker with its settings."""
+
+    name: str
+    chosen: Chosen
+
+
+def known() -> list[str]:
+    """Names of teachers: rerankers that read no run scores, and the collective teacher."""
+    return [*COLLECTIVE, *(name for name, kind in methods("reranker").items() if "run scores" not in kind.needs)]
+
+
+def choose_teacher(form: Form) -> Teacher:
+    """The teacher of a written form: `late`, `collective:fb_clusters=24`, `cross-encoder:model=NAME`.
+
+    Raises:
+        InputError: an unknown teacher or setting, values out of range, no model where one is needed.
+    """
+    written = Written.read(form)
+    with naming("beside", written):
+        if written.name not in known():
+            raise InputError(f"no such teacher; {nearest(written.name, known())}")
+        if "context" in written.params:
+            raise InputError("no setting context: every candidate of the recovery's context is scored")
+        of = written
+        if written.name in COLLECTIVE:
+            of = Written("prf", {"feedback": str(dataclasses.replace(written, name="colbert"))})
+        return Teacher(written.name, choose("reranker", of))
+
+
+def needs_of(teachers: Iterable[Teacher]) -> frozenset[str]:
+    """The needs of some teachers together."""
+    return needs_together(one.chosen for one in teachers)
 
 
 @dataclass(frozen=True)
@@ -43,7 +79,7 @@ class RecoverRequest(Request):
         topics: a name, a file, or qid → text.
         qrels: with several positives a query: a name, a file, {qid: {docid: grade}} or a data frame.
         similarity: settings of rNN and of joint similarity, `joint:k=20,positive_weight=0.3,preset=tas-b`.
-        beside: teachers in written form, `collective:fb_clusters=24`, see `teachers.known`.
+        beside: teachers in written form, `collective:fb_clusters=24`, see `known`.
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
@@ -72,12 +108,23 @@ class RecoverRequest(Request):
         Raises:
             InputError: unknown settings, values out of range.
         """
-        return _settings(self.similarity, RnnParams.preset("vectors"))
+        return self._settings(RnnParams.preset("vectors"))
 
     @cached_property
     def joint(self) -> JointParams:
         """Settings of joint similarity, by default those of labels."""
-        return _settings(self.similarity, JointLabeler.defaults)
+        return self._settings(JointLabeler.defaults)
+
+    def _settings(self, base: P) -> P:
+        """`base` with those of its settings that the written form has."""
+        written = Written.read(self.similarity)
+        with naming("similarity", written):
+            if written.name != JOINT:
+                raise InputError(f"expected {JOINT}:KEY=VALUE,…")
+            values = typed(written.params, {n: of for n, of in hints_of(JointParams).items() if n not in NO_SETTINGS})
+            base = type(base).named(written.preset, base) if written.preset else base
+            own = hints_of(type(base))
+            return dataclasses.replace(base, **{name: value for name, value in values.items() if name in own})
 
     @cached_property
     def teachers(self) -> list[Teacher]:
@@ -100,39 +147,19 @@ def check(request: RecoverRequest) -> None:
     Raises:
         InputError: all faults; unknown settings and teachers.
     """
-    teachers = request.teachers
-    names = [one.name for one in teachers]
+    names = [one.name for one in request.teachers]
     asked_fields(request.documents, request.fields)
+    no_model = [
+        (name, own)
+        for name, chosen in request.teachers
+        if (own := chosen.method.model_setting) and not getattr(chosen.params, own)
+    ]
     refuse(
         (len(set(names)) < len(names), f"{argument('beside', ' '.join(names))}: expected different names"),
-        *(
-            (
-                setting and not getattr(chosen.params, setting),
-                f"{argument('beside', name)}: which model? give {name}:{setting}=…",
-            )
-            for name, chosen, setting in ((*one, one.chosen.method.model_setting) for one in teachers)
-        ),
+        *((True, f"{argument('beside', name)}: which model? give {name}:{own}=…") for name, own in no_model),
         (
-            request.documents and "texts" not in needs_of(teachers),
+            request.documents and "texts" not in needs_of(request.teachers),
             f"{argument('documents')} goes with a {argument('beside')} that reads texts",
         ),
     )
-    for name in ("params", "joint", "encoding"):
-        getattr(request, name)  # read now: each says what is wrong with its written form
-
-
-def _settings(form: Form, base: P) -> P:
-    """`base` with the settings of a form that the class of `base` has."""
-    written = Written.read(form)
-    shown = argument("similarity", str(written))
-    known = [name for name in hints_of(JointParams) if name not in NO_SETTINGS]
-    if written.name != JOINT:
-        raise InputError(f"{shown}: expected {JOINT}:KEY=VALUE,…")
-    if unknown := [name for name in written.params if name not in known]:
-        raise InputError(f"{shown}: " + "; ".join(f"no setting {name}, {nearest(name, known)}" for name in unknown))
-    hints = hints_of(type(base))
-    values = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}
-    try:
-        return dataclasses.replace(type(base).named(written.preset, base) if written.preset else base, **values)
-    except InputError as error:
-        raise InputError(f"{shown}: {error}") from None
+    _ = request.params, request.joint, request.encoding  # each says what is wrong with its written form

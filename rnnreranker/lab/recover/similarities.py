@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +12,10 @@ import numpy as np
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.written_form import Written
+from rnnreranker.lab.recover.request import COLLECTIVE, Teacher
 from rnnreranker.labels import LabelParams
 from rnnreranker.labels.methods.simple import JointLabeler, JointParams
 from rnnreranker.labels.similarity import Asked, GraphSimilarity, VectorSimilarity
@@ -24,6 +28,7 @@ from rnnreranker.rnn.reference import inner_products
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
@@ -35,23 +40,14 @@ SMOOTHING = ((0.25, 5), (0.5, 5), (0.5, 10))  # share and nearest candidates, of
 NEIGHBOURS = (8, 16)  # K, where the graph has more
 
 Scores = dict[str, np.ndarray]  # name → (R, n) float64
+Beside = Callable[[str, Sequence[str], np.ndarray], Scores]  # of a query, n docids and R positives
 
 
-@dataclass(frozen=True, eq=False)
-class RankedCandidates:
-    """A query and its n candidates in the order of the run; R of them are positives.
+class Nearest(NamedTuple):
+    """The nearest neighbours of a graph: (D, k) uint32 and (D, k) float16."""
 
-    context: (1, n + 1, d) float32, row 0 = query; positives: (R,) int64, candidate numbers from 0; rows: (n,) int64 in
-    the graph, None without one; products: (n,) float64 with the query; scores: (n,) float64 of the run.
-    """
-
-    qid: str
-    docids: Sequence[str]
-    context: np.ndarray
-    positives: np.ndarray
-    rows: np.ndarray | None
-    products: np.ndarray
-    scores: np.ndarray
+    edges: np.ndarray
+    weights: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -66,84 +62,73 @@ class Similarities:
     joint: JointParams = JointLabeler.defaults
     graph: NeighbourGraph | None = None
     ablations: bool = False
-    beside: Callable[[str, Sequence[str], np.ndarray], Scores] | None = None
+    beside: Beside | None = None
     threads: int | None = None
 
-    def of(self, candidates: RankedCandidates) -> Scores:
-        """Name → (R, n) float64, from each positive to the candidates; "query" is the same for all positives."""
-        probes, lengths = np.append(0, candidates.positives + 1), np.array([len(candidates.docids)])
-        mixed = VectorSimilarity(lengths, self.params, self.threads, candidates.context)
-        near, alike = _ends(mixed.geometric(probes)), _ends(mixed.jaccard(probes[1:]))
-        scores = {"query": np.broadcast_to(near[:1], near[1:].shape), "geometric": near[1:], "jaccard": alike}
-        scores["mixed"] = self.params.lam * near[1:] + (1.0 - self.params.lam) * alike
-        joint = VectorSimilarity(lengths, self.joint, self.threads, candidates.context)
-        near, alike = _ends(joint.geometric(probes)), _ends(joint.jaccard(probes))
-        a, lam = self.joint.positive_weight, self.joint.lam
-        mixtures = {"joint-geometric": (a, 1.0), "joint-jaccard": (a, 0.0), "joint": (a, lam)}
+    @cached_property
+    def joints(self) -> dict[str, JointParams]:
+        """Name → settings of each joint similarity that differs in its weights alone."""
+        lam, a = self.joint.lam, self.joint.positive_weight
+        changes: dict[str, dict[str, float]] = {"joint-geometric": {"lam": 1.0}, "joint-jaccard": {"lam": 0.0}}
+        changes["joint"] = {}
         if self.ablations:
-            mixtures |= {f"joint, lambda {other:g}": (a, other) for other in LAMBDAS if other != lam}
-            mixtures |= {f"joint, a {other:g}": (other, lam) for other in WEIGHTS if other != a}
-        scores |= {name: both(near, alike, *weights) for name, weights in mixtures.items()}
-        if self.ablations:
-            plain = jaccard_similarity(candidates.context, self.joint, probes=probes.tolist(), engine=PlainNeighbours())
-            scores["joint, plain neighbours"] = both(near, _ends(plain[:, :, 1:]), a, lam)
-            products = inner_products(candidates.context[0], shift_free=True)
-            for share, count in SMOOTHING:
-                scores[f"joint, smoothed {share:g} over {count}"] = smooth(scores["joint"], products, share, count)
-        if self.graph is not None:
-            scores |= self._of_graph(candidates, probes, self.graph)
-        if self.beside is not None:
-            scores |= self.beside(candidates.qid, candidates.docids, candidates.positives)
-        return scores
-
-    def _of_graph(self, candidates: RankedCandidates, probes: np.ndarray, graph: NeighbourGraph) -> Scores:
-        """The same from the graph: single positives each in front, joint in the order of the run."""
-        assert candidates.rows is not None
-        count = len(candidates.rows)
-        order = np.array([[row, *np.delete(np.arange(count), row)] for row in candidates.positives.tolist()])
-        lengths, back = np.full(len(order), count), np.argsort(order, axis=1)
-        single = GraphSimilarity(lengths, self.params, self.threads, graph, candidates.rows[order])
-        first = np.ones(1, dtype=np.int64)
-        scores = {
-            name: np.take_along_axis(one[:, 0].astype(np.float64), back, axis=1)
-            for name, one in (("geometric", single.geometric(first)), ("jaccard", single.jaccard(first)))
-        }
-        scores["mixed"] = self.params.lam * scores["geometric"] + (1.0 - self.params.lam) * scores["jaccard"]
-        a, lam = self.joint.positive_weight, self.joint.lam
-        asked = Asked(np.arange(count)[None], candidates.scores[None], candidates.products[None])
-        for name, edges in self._graphs.items():
-            joint = GraphSimilarity(lengths[:1], self.joint, self.threads, edges, candidates.rows[None], asked)
-            scores[name] = both(_ends(joint.geometric(probes)), _ends(joint.jaccard(probes)), a, lam)
-        return {OF_GRAPH + name: values for name, values in scores.items()}
+            changes |= {f"joint, lambda {other:g}": {"lam": other} for other in LAMBDAS if other != lam}
+            changes |= {f"joint, a {other:g}": {"positive_weight": other} for other in WEIGHTS if other != a}
+        return {name: dataclasses.replace(self.joint, **changed) for name, changed in changes.items()}
 
     @cached_property
-    def _graphs(self) -> dict[str, Any]:
+    def graphs(self) -> dict[str, Any]:
         """Name of a joint similarity → the graph, or the graph with fewer neighbours."""
-        assert self.graph is not None
-        graphs: dict[str, Any] = {"joint": self.graph}
-        for k in NEIGHBOURS if self.ablations else ():
-            if k < self.graph.edges.shape[1]:
-                near, similar = self.graph.edges[:, :k], self.graph.weights[:, :k]
-                graphs[f"joint, K {k}"] = Nearest(np.ascontiguousarray(near), np.ascontiguousarray(similar))
-        return graphs
+        graph, names = self.graph, {"joint": self.graph}
+        if graph is None:
+            return {}
+        fewer = [k for k in NEIGHBOURS if self.ablations and k < graph.edges.shape[1]]
+        cut = {k: map(np.ascontiguousarray, (graph.edges[:, :k], graph.weights[:, :k])) for k in fewer}
+        return names | {f"joint, K {k}": Nearest(*own) for k, own in cut.items()}
 
+    def of(self, context: np.ndarray, positives: np.ndarray) -> Scores:
+        """Name → (R, n) from each positive to the candidates; "query" is the same for all positives.
 
-class Nearest(NamedTuple):
-    """The nearest neighbours of a graph: (D, k) uint32 and (D, k) float16."""
+        context: (1, n + 1, d) float32, row 0 = query; positives: (R,) int64, candidate numbers from 0.
+        """
+        probes, lengths = positives + 1, np.array([context.shape[1] - 1])
+        own, joint = (VectorSimilarity(lengths, one, self.threads, context) for one in (self.params, self.joint))
+        scores = {
+            "query": own.geometric(np.zeros(1, dtype=np.int64))[0].repeat(len(probes), axis=0),
+            "geometric": own.geometric(probes)[0],
+            "jaccard": own.jaccard(probes)[0],
+            "mixed": own.mixed(probes)[0],
+        }
+        for name, params in self.joints.items():
+            near = VectorSimilarity(lengths, params, self.threads, context)
+            scores[name] = near.joint(probes, params.positive_weight)[0]
+        if self.ablations:
+            both, lam, a = np.append(0, probes), self.joint.lam, self.joint.positive_weight
+            plain = jaccard_similarity(context, self.joint, probes=both.tolist(), engine=PlainNeighbours())[0, :, 1:]
+            mixed = lam * joint.geometric(both)[0].astype(np.float64) + (1.0 - lam) * plain
+            scores["joint, plain neighbours"] = a * mixed[1:] + (1.0 - a) * mixed[:1]
+            products = inner_products(context[0], shift_free=True)
+            for share, count in SMOOTHING:
+                scores[f"joint, smoothed {share:g} over {count}"] = smooth(scores["joint"], products, share, count)
+        return scores
 
-    edges: np.ndarray
-    weights: np.ndarray
-
-
-def both(near: np.ndarray, alike: np.ndarray, weight: float, lam: float) -> np.ndarray:
-    """(R, n): joint similarity of s and J, (R + 1, n) each, row 0 = query."""
-    mixed = lam * near + (1.0 - lam) * alike
-    return weight * mixed[1:] + (1.0 - weight) * mixed[:1]
-
-
-def _ends(values: np.ndarray) -> np.ndarray:
-    """(P, n) float64, from (1, P, n)."""
-    return values[0].astype(np.float64)
+    def of_graph(self, rows: np.ndarray, positives: np.ndarray, asked: Asked) -> Scores:
+        """The same from the graph: single positives each in front, joint in the order of the run; rows: (n,) int64."""
+        order = np.array([[row, *np.delete(np.arange(len(rows)), row)] for row in positives.tolist()])
+        lengths, first = np.full(len(order), len(rows)), np.ones(1, dtype=np.int64)
+        single = GraphSimilarity(lengths, self.params, self.threads, self.graph, rows[order])
+        scores = {
+            OF_GRAPH + name: np.take_along_axis(similarity(first)[:, 0], np.argsort(order, axis=1), axis=1)
+            for name, similarity in (
+                ("geometric", single.geometric),
+                ("jaccard", single.jaccard),
+                ("mixed", single.mixed),
+            )
+        }
+        for name, edges in self.graphs.items():
+            joint = GraphSimilarity(lengths[:1], self.joint, self.threads, edges, rows[None], asked)
+            scores[OF_GRAPH + name] = joint.joint(positives + 1, self.joint.positive_weight)[0]
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,43 +172,46 @@ def visible_positives(
     """
     grades = qrels.set_index("doc_id").groupby("query_id")["relevance"].agg(dict).to_dict()
     row_of = {qid: row for row, qid in enumerate(queries.qids)}
-    used, size = 0, similarities.params.context
+    used, size, graph = 0, similarities.params.context, similarities.graph
     for qid in run.qids:
-        judged, docids = grades.get(qid, {}), run.ranked(qid)[:size]
-        known = np.array([docid in judged or unjudged == "negative" for docid in docids], dtype=bool)
-        positive = np.array([judged.get(docid, 0) >= relevant for docid in docids], dtype=bool)
+        judged, names = grades.get(qid, {}), run.ranked(qid)[:size]
+        docids = np.array(names, dtype=object)
+        known = np.array([docid in judged or unjudged == "negative" for docid in names], dtype=bool)
+        positive = np.array([judged.get(docid, 0) >= relevant for docid in names], dtype=bool)
         if positive.sum() <= visible or not (known & ~positive).any():
             continue
         used += 1
         if qid not in row_of:
             raise InputError(f"query {qid} has no vector; check that topics and run match")
-        rows: list[Any] = [None, None]
-        for number, (source, name) in enumerate(((vectors, "index"), (similarities.graph, "graph"))):
-            if source is not None:
-                rows[number] = source.rows(docids)
-                if (rows[number] < 0).any():
-                    lost = docids[int(np.argmin(rows[number]))]
-                    raise InputError(f"query {qid}: {lost} is not in the {name}; use the run's own index")
-        context = np.concatenate([queries.vectors[row_of[qid]][None], vectors.fetch(rows[0])]).astype(np.float32)[None]
+        rows = {name: source.rows(names) for name, source in (("index", vectors), ("graph", graph)) if source}
+        for name, own in rows.items():
+            if (own < 0).any():
+                raise InputError(f"query {qid}: {docids[own < 0][0]} is not in the {name}; use the run's own index")
+        context = np.concatenate([queries.vectors[row_of[qid]][None], vectors.fetch(rows["index"])])
+        context = context.astype(np.float32)[None]
         products = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
-        in_run = np.array([score for _, score in run[qid][: len(docids)]])
         positives = np.flatnonzero(positive)
-        scores = similarities.of(RankedCandidates(qid, docids, context, positives, rows[1], products, in_run))
+        scores = similarities.of(context, positives)
+        if graph is not None:
+            in_run = np.array([[score for _, score in run[qid][: len(docids)]]])
+            asked = Asked(np.arange(len(docids))[None], in_run, products[None])
+            scores |= similarities.of_graph(rows["graph"], positives, asked)
+        if similarities.beside is not None:
+            scores |= similarities.beside(qid, names, positives)
         for first in range(len(positives)):
             chosen = np.sort((first + np.arange(visible)) % len(positives))
-            seen, others = positives[chosen], known.copy()
-            others[seen] = False
-            means = {name: each[chosen].mean(axis=0) for name, each in scores.items()}
-            shown = np.isin(np.arange(len(docids)), seen)
+            shown = np.isin(np.arange(len(docids)), positives[chosen])
+            others = known & ~shown
+            means = {name: each[chosen].mean(axis=0, dtype=np.float64) for name, each in scores.items()}
             mass = targets(means["joint"], shown, LabelParams()).astype(np.float64)
             yield Visible(
                 qid,
-                tuple(docids[row] for row in seen.tolist()),
-                tuple(docid for docid, other in zip(docids, others.tolist(), strict=True) if other),
+                tuple(docids[shown]),
+                tuple(docids[others]),
                 positive[others],
                 {name: mean[others] for name, mean in means.items()},
                 mass[others],
-                products[seen],
+                products[shown],
                 products[others],
             )
     if not used:
@@ -232,3 +220,46 @@ def visible_positives(
             f"no query has {visible + 1} positives and a judged negative among its first {size} candidates: nothing "
             f"can be hidden; give {', '.join(names)} or more judgements"
         )
+
+
+def scores_of(
+    teachers: Sequence[Teacher], index: IndexOnDisk, run: Run, topics: Mapping[str, str], **how: Any
+) -> Beside:
+    """A function (qid, n docids, R positives) → name → (R, n) float64 scores of teachers.
+
+    Args:
+        run: the candidates, all of which are scored; topics: texts of its queries.
+        how: documents, fields, encoded_queries and threads, as in `SearchRequest`.
+
+    Raises:
+        InputError: an index without a needed part, and errors of the rerankers.
+    """
+    from rnnreranker.methods.rerank.prf import PrfReranker
+    from rnnreranker.parts.tokens.source import query_tokens
+    from rnnreranker.search.searching import request_of, search
+
+    deepest = int(np.diff(run.offsets).max(initial=1))
+    reranked: dict[str, Any] = {}
+    knowing: dict[str, PrfReranker] = {}
+    for name, chosen in teachers:
+        if COLLECTIVE.get(name):
+            tokens = index.token_vectors
+            inputs = Inputs(tokens=tokens, query_tokens=query_tokens(tokens, topics, how.get("threads")))
+            knowing[name] = PrfReranker(inputs, chosen.params, threads=how.get("threads"))
+            continue
+        settings = chosen.params.to_dict()
+        settings |= {"context": deepest} if "context" in settings else {}
+        unread = () if "texts" in chosen.needs else ("documents", "fields")
+        own = {key: value for key, value in how.items() if key not in unread}
+        request = request_of(index, topics, run=run, rerank=Written(chosen.name, settings), hits=deepest, **own)
+        reranked[name] = search(request).as_written().to_dict()
+
+    def of(qid: str, docids: Sequence[str], positives: np.ndarray) -> Scores:
+        scores = {name: np.array([[of[qid][docid] for docid in docids]]) for name, of in reranked.items()}
+        scores = {name: own.repeat(len(positives), axis=0) for name, own in scores.items()}
+        for name, teacher in knowing.items():
+            asked = teacher.alone(qid, docids)
+            scores[name] = np.array([teacher.scores_knowing(*asked, [number]) for number in positives.tolist()])
+        return {name: scores[name] for name, _ in teachers}
+
+    return of

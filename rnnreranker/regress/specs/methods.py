@@ -160,7 +160,7 @@ def _start(start: Any) -> Any:
 
 def teacher(use: Written) -> Any:
     """The teacher of a recovery; InputError: an unknown one, or its settings."""
-    from rnnreranker.lab.recover.teachers import choose_teacher
+    from rnnreranker.lab.recover.request import choose_teacher
 
     return choose_teacher(with_folders(use))
 
