@@ -73,11 +73,6 @@ def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> N
     assert found["overlap"]["mean_displacement"] == pytest.approx(np.mean(moved), abs=0.05)
     assert found["overlap"]["rbo"]["mean"] == pytest.approx(rank_biased_overlap(before, after), abs=1e-3)
     assert found["overlap"]["top_10_changed"] == float(set(before[:10]) != set(after[:10]))
-    hub = found["hubness"]["largest_hub"]
-    element = before.index(hub["docid"]) + 1
-    times = [sum(j in entries for i, entries in enumerate(done.lists) if i != j) for j in range(1, len(before) + 1)]
-    assert times[element - 1] == max(times)
-    assert hub["share_of_lists"] == pytest.approx(max(times) / len(before), abs=1e-4)
 
 
 def measured(params: RnnParams | None = None, **changes: float) -> dict[str, Any]:
@@ -106,7 +101,6 @@ def measured(params: RnnParams | None = None, **changes: float) -> dict[str, Any
         ({"agreement": LIKELY}, "likely helps", "at least nine in ten gained"),
         ({"agreement": LIKELY + 0.0001}, "may help", "some gained and some did not"),
         ({"share": 0.51}, "risky", "51% of the score comes from neighbours"),
-        ({"share": 0.5}, "likely helps", ""),
         ({"negative": 0.02}, "risky", "2.0% of the neighbours have negative weights"),
         ({"cohesion": 0.1}, "little effect", "form no groups"),
         ({"rbo": 0.99}, "little effect", "all but the same"),
@@ -199,7 +193,6 @@ def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture
     (record,) = read_records(tmp_path / "d.json")
     found = record.outcome
     assert (record.kind, record.name, len(record.inputs["index"])) == ("diagnosis", "run", 16)
-    assert record.commands[0]["command"].startswith("python -m rnnreranker.diagnose --run ")
     assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
     assert f"how grouped the candidates are\t{found['sets']['cohesion']:.3f}\t" in out
     told = rows(found | {"token_search": [{"nprobe": 4, "recall": 0.9, "candidates": 0.25}]})

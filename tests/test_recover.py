@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.lab.recover import measure_recovery, visible_positives
 from rnnreranker.lab.recover.__main__ import main
-from rnnreranker.lab.recover.recovery import answer, ranking_measures
+from rnnreranker.lab.recover.recovery import ranking_measures
 from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.lab.recover.similarities import Similarities
 from rnnreranker.labels.methods.simple import JointParams
@@ -78,8 +78,8 @@ def test_every_positive_is_visible_once_and_judged_candidates_are_ranked(made: M
         assert [docid for docid, hidden in zip(case.docids, case.hidden, strict=True) if hidden] == [
             docid for docid in case.docids if docid.startswith("p")
         ]
-    complete = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, unjudged="negative"))
-    assert all("n5" in case.docids for case in complete)
+    ranked = visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, unjudged="negative")
+    assert all("n5" in case.docids for case in ranked)
 
 
 def test_scores_are_those_of_the_similarity_functions(made: Made) -> None:
@@ -191,27 +191,3 @@ def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[s
     (record,) = read_records(tmp_path / "both.json")
     assert len(record.inputs["graph"]) == 16
     assert "from the graph\tmeasure\tminus\tdifference\tp (Holm)\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("gap", "p", "start"),
-    [
-        (
-            0.1,
-            0.01,
-            "A positive helps to find the others: the best similarity, to mixed, has AP 0.6000, the query",
-        ),
-        (0.1, 0.05, "Whether a positive helps to find the others is not clear"),
-        (-0.1, 0.01, "A positive does not help to find the others"),
-    ],
-)
-def test_a_recovery_ends_with_a_sentence(gap: float, p: float, start: str) -> None:
-    about = {"difference": gap, "low": gap - 0.01, "high": gap + 0.01, "p_holm": p}
-    rows = [
-        {"scorer": "query", "measure": "AP", "value": 0.5},
-        {"scorer": "geometric", "measure": "AP", "value": 0.55, **about},
-        {"scorer": "mixed", "measure": "AP", "value": 0.6, **about},
-        {"scorer": "mixed", "measure": "AUC", "value": 0.9, **about},
-    ]
-    assert answer(rows).startswith(start)
-    assert answer(rows).endswith(f"0.5000 ({gap:+.4f} [{gap - 0.01:+.4f}, {gap + 0.01:+.4f}], p {p:.3f} after Holm).")

@@ -95,8 +95,8 @@ def test_a_training_takes_two_of_the_poolings() -> None:
     from rnnreranker.lab.tune import TuneTrainRequest
 
     request = TuneTrainRequest(index="i", topics="t", qrels="q", encoder="minilm:pooling=max")
-    with pytest.raises(InputError, match=r"^encoder: pooling=max: expected mean or cls$"):
-        _ = request.encoding
+    with pytest.raises(InputError, match=r"^encoder=minilm:pooling=max: pooling=max: expected mean or cls$"):
+        _ = request.training
     assert set(POOLINGS) == {"mean", "cls", "max", "lasttoken"}
     for pooling in POOLINGS:
         EncoderParams(pooling=pooling)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def test_negatives_of_every_first_stage_with_and_without_likely_positives(world:
     losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
     assert len(set(losses.values())) == len(arms) - 1  # every arm draws other negatives
     assert all(len(own) == 3 for own in losses.values())  # before, and after each of two passes
-    for path in (world / "work").glob("*.json"):
+    for path in (world / "work").glob("*/trial.json"):
         path.unlink()
     again = found(world, "again.json", *flags[: flags.index("dense:negatives=dense")], "impact", "--jobs", "2").outcome
     for arm in ("base", "impact"):
@@ -78,5 +78,5 @@ def test_workers_of_a_cluster_take_the_same_trials(world: Path) -> None:
         assert there.outcome["rows"] == here.outcome["rows"]
         assert there.outcome["curves"] == here.outcome["curves"]
         assert [one["command"] for one in there.commands] == [one["command"] for one in here.commands]
-        names = [{path.name for path in (world / folder).glob("*.json")} for folder in ("here", backend)]
+        names = [{path.parent.name for path in (world / folder).glob("*/trial.json")} for folder in ("here", backend)]
         assert names[0] == names[1] != set()

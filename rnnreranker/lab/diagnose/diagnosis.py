@@ -18,8 +18,6 @@ from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
 
 if TYPE_CHECKING:
-    import pandas
-
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors
@@ -81,7 +79,7 @@ def measure_run(
         raise InputError(
             "no query of the run has two candidates with vectors: nothing to diagnose; check run and index"
         )
-    table = pandas.DataFrame(contexts)
+    table: Any = pandas.DataFrame(contexts)
     safe = bool(table["effects"].notna().all())
     return {
         "schema": 1,
@@ -142,7 +140,7 @@ def _context(vectors: np.ndarray, docids: np.ndarray, base: np.ndarray, params: 
     }
 
 
-def _summary(table: pandas.DataFrame, params: RnnParams, safe: bool) -> dict[str, Any]:
+def _summary(table: Any, params: RnnParams, safe: bool) -> dict[str, Any]:
     """The measurements over all contexts, one a row, except order, overlap and graph.
 
     safe: whether all of them have scores.
@@ -160,7 +158,7 @@ def _summary(table: pandas.DataFrame, params: RnnParams, safe: bool) -> dict[str
     lengths = np.append(norms, table["query_norm"])
     exponent = params.weight_scale * table["largest"].max()
     every = [{"term": term, **own} for of in table["effects"].dropna() for term, own in of.items()]
-    by_term = pandas.DataFrame(every).groupby("term", sort=False).mean() if every else pandas.DataFrame()
+    by_term: Any = pandas.DataFrame(every).groupby("term", sort=False).mean() if every else pandas.DataFrame()
     return {
         "sets": {
             "query": spread(np.array([own[0] for own in sizes]), ones=True),

@@ -174,7 +174,9 @@ class _Cell(string.Formatter):
 def rows(measured: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """Name, value and meaning of each measurement; docs/tables/diagnose.html explains them under the same names."""
     more = {"length": "unit" if measured["scale"]["unit_norm"] else "not unit"}
-    several = [(ROWS, measured | more | {"useless": measured["order"]["only_order"] and "none"})]
+    several: list[tuple[tuple[tuple[str, ...], ...], dict[str, Any]]] = [
+        (ROWS, measured | more | {"useless": measured["order"]["only_order"] and "none"})
+    ]
     several += [((OF_TERM,), term | {"name": TERMS[name]}) for name, term in measured["terms"].items()]
     several += [((OF_TOKENS,), one) for one in measured.get("token_search") or ()]
     for table, values in several:

@@ -69,7 +69,7 @@ class Similarities:
     def joints(self) -> dict[str, JointParams]:
         """Name → settings of each joint similarity that differs in its weights alone."""
         lam, a = self.joint.lam, self.joint.positive_weight
-        changes: dict[str, dict[str, float]] = {"joint-geometric": {"lam": 1.0}, "joint-jaccard": {"lam": 0.0}}
+        changes: dict[str, dict[str, Any]] = {"joint-geometric": {"lam": 1.0}, "joint-jaccard": {"lam": 0.0}}
         changes["joint"] = {}
         if self.ablations:
             changes |= {f"joint, lambda {other:g}": {"lam": other} for other in LAMBDAS if other != lam}

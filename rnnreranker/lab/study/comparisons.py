@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,38 +18,51 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # where the buckets of ranks begin
+RANGES = 10  # of equal width, of distances from 0 to 1
 SURE = 0.05  # p after Holm's correction, below which a difference is called one
 
 Records = Sequence[Mapping[str, Any]]
 Values = dict[str, dict[str, float]]  # measure → test query → value
 
 
-def study_rows(
-    records: Records, groups: Mapping[str, str] | None, others: Mapping[str, Sequence[str]]
-) -> list[dict[str, Any]]:
-    """One row for each arm, measure and group of test queries.
-
-    Args:
-        records: of `run_trial`; all arms have the same tasks.
-        groups: test query → group. others: arm → the arms that it is compared with.
-
-    Returns:
-        Rows with arm, measure, group, queries, value (mean over queries of the mean over seeds) and `against`: other
-        arm → row of `differences`. Holm's correction covers all comparisons of a measure and group.
+def per_query(records: Records) -> pandas.DataFrame:
+    """Means over the seeds: one row a query, columns (arm, measure).
 
     Raises:
         InputError: the arms have different test queries.
     """
-    values = _per_query(records)
-    arms, measures = (list(dict.fromkeys(values.columns.get_level_values(level))) for level in (0, 1))
-    if values.isna().any(axis=None):
+    import pandas
+
+    columns = {
+        arm: pandas.concat([pandas.DataFrame(values) for values in own]).groupby(level=0, sort=False).mean()
+        for arm, own in _having("values", records).items()
+    }
+    table = pandas.concat(columns, axis=1)
+    if table.isna().any(axis=None):
         raise InputError("the arms were not tested on the same queries; give all of them the same tasks and seeds")
+    return table
+
+
+def study_rows(
+    table: pandas.DataFrame, groups: Mapping[str, str], others: Mapping[str, Sequence[str]]
+) -> list[dict[str, Any]]:
+    """One row for each arm, measure and group of test queries.
+
+    Args:
+        table: of `per_query`; groups: test query → group; others: arm → the arms that it is compared with.
+
+    Returns:
+        Rows with arm, measure, group, queries, value (mean over queries of the mean over seeds) and `against`: other
+        arm → row of `differences`. Holm's correction covers all comparisons of a measure and group.
+    """
+    arms, measures = (table.columns.unique(level).tolist() for level in (0, 1))
     pairs = [(arm, other) for arm in arms for other in others.get(arm, ())]
+    of = table.index.map(lambda qid: groups.get(qid))
     rows = []
-    for group in [None, *sorted(set((groups or {}).values()))]:
-        chosen = [qid for qid in values.index if group is None or (groups or {}).get(qid) == group]
+    for group in [None, *sorted(set(groups.values()))]:
+        chosen = table if group is None else table[of == group]
         for measure in measures:
-            columns = {arm: values.loc[chosen, (arm, measure)].to_numpy() for arm in arms}
+            columns = {arm: chosen[arm, measure].to_numpy() for arm in arms}
             against: dict[str, dict[str, Any]] = {arm: {} for arm in arms}
             for (arm, other), row in zip(pairs, differences(columns, pairs), strict=True):
                 against[arm][other] = row
@@ -64,69 +76,55 @@ def study_rows(
 def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
     """A sentence: the best trained arm by the first measure over all queries, and its comparisons."""
     measure = rows[0]["measure"]
-    mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all")]
-    best = max((row for row in mine if row["arm"] != BASE), key=lambda row: row["value"])
-    several = len(mine) - (BASE in [row["arm"] for row in mine])
-    first = f"On queries not trained on {best['arm']} has {measure}"
-    if several > 1:
-        first = f"Best of {several} trained arms on queries not trained on: {best['arm']}, {measure}"
-    return "; ".join([f"{first} {best['value']:.4f}", *starmap(_beside, best["against"].items())]) + "."
+    mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all") and row["arm"] != BASE]
+    best = max(mine, key=lambda row: row["value"])
+    said = [f"On queries not trained on {best['arm']} has {measure} {best['value']:.4f}"]
+    if len(mine) > 1:
+        said = [
+            f"Best of {len(mine)} trained arms on queries not trained on: {best['arm']}, {measure} {best['value']:.4f}"
+        ]
+    for other, gap in best["against"].items():
+        name = f"{BASE}, the model as it was" if other == BASE else other
+        text = f"{interval(gap['difference'], gap['low'], gap['high'])}, p {gap['p_holm']:.3f} after Holm"
+        found = f"{'better' if gap['difference'] > 0 else 'worse'} than {name}"
+        said.append(f"{found if gap['p_holm'] < SURE else f'not surely apart from {name}'} ({text})")
+    return "; ".join(said) + "."
 
 
 def observations(records: Records) -> dict[str, Any]:
-    """Further known results by arm: words, costs, distances, by_degrees, masses, positives (000, Figure 11)."""
-    import pandas
+    """Further known results by arm.
 
-    made: dict[str, Any] = {
-        name: {arm: _mean([one[name] for one in own]) for arm, own in _having(name, records).items()}
-        for name in ("words", "costs", "distances", "by_degrees")
-    }
-    made["masses"] = {
-        arm: pandas.DataFrame(own).groupby("task", sort=False)["mass"].agg(list).to_dict()
-        for arm, own in _having("mass", records).items()
-    }
-    made["positives"] = {
-        arm: {when: _buckets([pair for one in own for pair in one["positives"][when]]) for when in ("before", "after")}
-        for arm, own in _having("positives", records).items()
-    }
-    return {name: own for name, own in made.items() if own or name == "words"}
-
-
-def curves(records: Records) -> dict[str, dict[str, list[float]]]:
-    """Arm → step, loss and each validation measure: lists of means over the arm's trainings.
-
-    Folds of unequal size have slightly different steps, so steps are means too.
+    words, costs, distances, by_degrees: means; masses: of each task; positives: mean probability by rank (000, Figure
+    11); curves: step, loss and each validation measure, means over the trainings, since folds of unequal size have
+    slightly different steps; steps: trainings, `unchanged` (trainings whose best step is 0), means of best_step, steps
+    and seconds.
     """
     import pandas
 
-    by_arm: dict[str, dict[str, list[float]]] = {}
-    for arm, own in _having("history", records).items():
-        histories = [pandas.DataFrame(one["history"]) for one in own]
-        means = pandas.concat(histories).drop(columns="inverse_temperature", errors="ignore").groupby(level=0).mean()
-        means = means[: min(map(len, histories))]
-        by_arm[arm] = means.to_dict("list")  # type: ignore[assignment]
-    return by_arm
-
-
-def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
-    """Arm → trainings, `unchanged` (trainings whose best step is 0), means of best_step, steps and seconds."""
-    import pandas
-
-    by_arm: dict[str, Any] = {}
-    for arm, own in _having("best_step", records).items():
-        table = pandas.DataFrame(own)[["best_step", "steps", "seconds"]]
-        unchanged = int((table["best_step"] == 0).sum())
-        by_arm[arm] = {"trainings": len(own), "unchanged": unchanged, **table.mean().to_dict()}
-    return by_arm
-
-
-def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
-    """Arm → measure → test query → mean over the seeds, rounded to four digits."""
-    table: Any = _per_query(records)
-    return {
-        arm: {measure: column.dropna().round(4).to_dict() for measure, column in table[arm].items()}
-        for arm in table.columns.unique(0)
+    made: dict[str, Any] = {
+        name: {
+            arm: {key: np.mean([one[key] for one in own], axis=0).tolist() for key in own[0]}
+            for arm, own in _having(name, records).items()
+        }
+        for name in ("words", "costs", "distances", "by_degrees")
     }
+    table = pandas.DataFrame([{**record, "arm": record["arm"] or BASE} for record in records])
+    if "mass" in table:
+        of_arms = table.dropna(subset="mass").groupby("arm", sort=False)
+        made["masses"] = {arm: own.groupby("task", sort=False)["mass"].agg(list).to_dict() for arm, own in of_arms}
+    made["positives"] = {
+        arm: {when: _buckets([pair for one in own for pair in one[when]]) for when in ("before", "after")}
+        for arm, own in _having("positives", records).items()
+    }
+    made = {name: own for name, own in made.items() if own or name == "words"} | {"curves": {}, "steps": {}}
+    for arm, histories in _having("history", records).items():
+        several = [pandas.DataFrame(one).drop(columns="inverse_temperature", errors="ignore") for one in histories]
+        means = pandas.concat(several).groupby(level=0).mean()[: min(map(len, several))]
+        made["curves"][arm] = means.to_dict("list")
+        own = table[(table["arm"] == arm) & table["best_step"].notna()][["best_step", "steps", "seconds"]]
+        unchanged = int((own["best_step"] == 0).sum())
+        made["steps"][arm] = {"trainings": len(own), "unchanged": unchanged, **own.mean().to_dict()}
+    return made
 
 
 def with_chosen(
@@ -141,24 +139,24 @@ def with_chosen(
     Returns:
         The records with those of the families appended; family → task → `arm` and `validation` (arm → value).
     """
-    with_families, choices = list(records), {}
+    with_families, choices = list(records), dict[str, dict[str, Any]]()
     for family in dict.fromkeys(families.values()):
-        arms = [arm for arm, own in families.items() if own == family]
-        choices[family] = dict[str, Any]()
-        for task in dict.fromkeys(record["task"] for record in records):
-            mine = {arm: [one for one in records if (one["arm"], one["task"]) == (arm, task)] for arm in arms}
-            values = {arm: float(np.mean([one["checked"][measure] for one in own])) for arm, own in mine.items()}
-            best = max(arms, key=lambda arm: values[arm])
+        mine = [one for one in records if families.get(one["arm"]) == family]
+        choices[family] = {}
+        for task in dict.fromkeys(one["task"] for one in mine):
+            checked: dict[str, list[float]] = {}
+            for one in mine:
+                if one["task"] == task:
+                    checked.setdefault(one["arm"], []).append(one["checked"][measure])
+            values = {arm: float(np.mean(own)) for arm, own in checked.items()}
+            best = max(values, key=lambda arm: values[arm])
             choices[family][task] = {"arm": best, "validation": values}
-            with_families += [{**one, "arm": family} for one in mine[best]]
+            with_families += [{**one, "arm": family} for one in mine if (one["arm"], one["task"]) == (best, task)]
     return with_families, choices
 
 
-def _mean(own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: np.mean([one[name] for one in own], axis=0).tolist() for name in own[0]}
-
-
 def _buckets(pairs: Sequence[Sequence[float]]) -> list[list[float]]:
+    """[first rank, number, mean share] of each bucket of pairs of rank and share."""
     import pandas
 
     ranks, shares = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
@@ -166,32 +164,13 @@ def _buckets(pairs: Sequence[Sequence[float]]) -> list[list[float]]:
     return [[float(RANKS[number]), len(own), float(own.mean())] for number, own in buckets]  # type: ignore[call-overload]
 
 
-def _having(name: str, records: Records) -> dict[str, list[Mapping[str, Any]]]:
-    """Arm → its records that have an entry."""
-    by_arm: dict[str, list[Mapping[str, Any]]] = {}
+def _having(name: str, records: Records) -> dict[str, list[Any]]:
+    """Arm → the entries of its records that have one."""
+    by_arm: dict[str, list[Any]] = {}
     for record in records:
         if name in record:
-            by_arm.setdefault(record["arm"] or BASE, []).append(record)
+            by_arm.setdefault(record["arm"] or BASE, []).append(record[name])
     return by_arm
-
-
-def _per_query(records: Records) -> pandas.DataFrame:
-    """Means over the seeds: one row a query, columns (arm, measure)."""
-    import pandas
-
-    columns = {
-        arm: pandas.concat([pandas.DataFrame(one["values"]) for one in own]).groupby(level=0, sort=False).mean()
-        for arm, own in _having("values", records).items()
-    }
-    return pandas.concat(columns, axis=1)
-
-
-def _beside(other: str, gap: Mapping[str, Any]) -> str:
-    name = f"{BASE}, the model as it was" if other == BASE else other
-    text = f"{interval(gap['difference'], gap['low'], gap['high'])}, p {gap['p_holm']:.3f} after Holm"
-    if gap["p_holm"] >= SURE:
-        return f"not surely apart from {name} ({text})"
-    return f"{'better' if gap['difference'] > 0 else 'worse'} than {name} ({text})"
 
 
 def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, qids: Sequence[str]) -> Values:
@@ -202,18 +181,15 @@ def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, q
     if not len(run.rows):
         return {name_of(measure): dict.fromkeys(qids, 0.0) for measure in parse_measures(measures)}
     scores = evaluate(run.as_written(), qrels, measures, protocol, topics=tuple(qids))
-    return {
-        measure: dict(zip(scores.topics, scores.values[0, :, column].tolist(), strict=True))
-        for column, measure in enumerate(scores.measures)
+    values: Values = {
+        name: dict(zip(scores.topics, scores.per_topic(name).tolist(), strict=True)) for name in scores.measures
     }
+    return values
 
 
 def means_of(values: Values) -> dict[str, float]:
     """Measure → mean over the queries; 0 without queries."""
     return {name: sum(by_query.values()) / max(len(by_query), 1) for name, by_query in values.items()}
-
-
-RANGES = 10  # of equal width, of distances from 0 to 1
 
 
 def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[np.ndarray]) -> dict[str, Any]:

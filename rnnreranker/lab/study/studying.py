@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from rnnreranker.base.request import asked
 from rnnreranker.lab.study import comparisons
 from rnnreranker.lab.study.request import Arm, StudyRequest, check
 from rnnreranker.lab.study.tasks import Task, tasks_of
-from rnnreranker.lab.study.trial import Studied, run_trial
+from rnnreranker.lab.study.trial import Studied
 from rnnreranker.train.request import notice_doubts
 
 if TYPE_CHECKING:
@@ -83,16 +83,16 @@ def study(request: StudyRequest) -> StudyOutcome:
     studied, tasks = load_study(request)
     rates: dict[str, Any] = {}
     if request.learning_rates:
-        chosen, rates = with_rates(studied, tasks, request.learning_rates)
-        studied.arms = {arm.name: arm for arm in chosen}
+        studied.arms, rates = with_rates(studied, tasks, request.learning_rates)
     arms = list(studied.arms.values())
     for name, own in rates.items():
         say(f"{name}: learning rate " + ", ".join(f"{one['rate']:g} ({task})" for task, one in own.items()))
-    records: Any = run_arms(studied, tasks, [None, *arms])
     families = {arm.name: arm.own.family for arm in arms if arm.own.family}
     others = {arm.name: arm.against for arm in arms}
     others |= {family: others[arm] for arm, family in families.items()}
-    records, choices = comparisons.with_chosen(records, families, name_of(parse_measures(request.measures)[0]))
+    first = name_of(parse_measures(request.measures)[0])
+    records, choices = comparisons.with_chosen(run_arms(studied, tasks, [None, *arms]), families, first)
+    table: Any = comparisons.per_query(records)
     outcome = {
         "arms": request.compares or request.written.name,
         "title": request.title or request.shown("topics"),
@@ -104,10 +104,8 @@ def study(request: StudyRequest) -> StudyOutcome:
         **_about(request, arms),
         **comparisons.observations(records),
         **{name: own for name, own in (("rates", rates), ("choices", choices)) if own},
-        "rows": comparisons.study_rows(records, tasks[0].groups, others),
-        "queries": comparisons.by_query(records),
-        "curves": comparisons.curves(records),
-        "steps": comparisons.chosen_steps(records),
+        "rows": comparisons.study_rows(table, tasks[0].groups, others),
+        "queries": {arm: table[arm].round(4).to_dict() for arm in table.columns.unique(0)},
     }
     of_arms = [(arm, own["unchanged"], own["trainings"]) for arm, own in outcome["steps"].items() if own["unchanged"]]
     unchanged = ", ".join(f"{number} of {count} trainings of {arm}" for arm, number, count in of_arms)
@@ -127,9 +125,8 @@ def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
 
-    topics, qrels = topics_of(request.topics), qrels_of(request.qrels)
     share = getattr(request.training.params, "validation_share", 0.1)
-    tasks, tested = tasks_of(request, topics, qrels, share)
+    tasks, tested = tasks_of(request, topics_of(request.topics), qrels_of(request.qrels), share)
     return Studied(request, tasks, tested), tasks
 
 
@@ -138,55 +135,50 @@ def _about(request: StudyRequest, arms: Sequence[Arm]) -> dict[str, Any]:
     if request.fixed:
         own = [arm for arm in arms if arm.own.rates in ("", arm.name)]
         return {"params": {arm.method.name: arm.training() for arm in reversed(own)}}
-    return {
-        "model": request.written.name,
-        "encoder": request.encoder,
-        "first_stages": list(request.stages),
-        "test_candidates": request.test_candidates,
-        "params": request.training.params.described(),
-    }
+    about: dict[str, Any] = {name: getattr(request, name) for name in ("encoder", "test_candidates")}
+    about |= {"model": request.written.name, "first_stages": list(request.stages)}
+    return about | {"params": request.training.params.described()}
 
 
-def run_arms(studied: Studied, tasks: Sequence[Task], arms: Sequence[Arm | None]) -> list[dict[str, Any]]:
-    """The records of all arms on all tasks, see `run_trial`; existing files are reused."""
+def run_arms(studied: Studied, tasks: Sequence[Task], arms: Iterable[Arm | None]) -> list[dict[str, Any]]:
+    """The records of all arms on all tasks, see `Studied.record`; existing files are reused."""
     request = studied.request
     studied.work.mkdir(parents=True, exist_ok=True)
     work = [(studied, task, arm) for arm in arms for task in tasks]
     shown = partial(progress, unit="trials", total=len(work), what="train")
-    if request.jobs == 1 and request.backend not in CLUSTERS:
-        return [run_trial(*one) for one in shown(work)]
-    _ = studied.identity  # once, before it goes to every process
-    gpus = 0 if request.trained_on == "cpu" else 1
-    cluster: dict[str, Any] = {"backend": request.backend, "address": request.address, "gpus": gpus}
-    do_parts(run_trial, iter(work), workers=request.jobs, shown=shown, **cluster)
-    return [run_trial(*one) for one in work]
+    if request.jobs > 1 or request.backend in CLUSTERS:
+        _ = studied.identity  # once, before it goes to every process
+        gpus = 0 if request.trained_on == "cpu" else 1
+        cluster: dict[str, Any] = {"backend": request.backend, "address": request.address, "gpus": gpus}
+        do_parts(Studied.record, iter(work), workers=request.jobs, shown=shown, **cluster)
+    return [Studied.record(*one) for one in shown(work)]
 
 
 def with_rates(
     studied: Studied, tasks: Sequence[Task], rates: Sequence[float]
-) -> tuple[list[Arm], dict[str, dict[str, dict[str, Any]]]]:
+) -> tuple[dict[str, Arm], dict[str, dict[str, dict[str, Any]]]]:
     """Choose each arm's learning rate on the validation queries of each fold; of equal rates the lowest.
 
     Returns:
-        The arms; and arm → task name → `rate` and `validation` (learning rate → mean nDCG@10 of the validation
+        The arms by name; and arm → task name → `rate` and `validation` (learning rate → mean nDCG@10 of the validation
         queries over the seeds), for arms that do not take another arm's rates.
     """
-    arms, chosen = list(studied.arms.values()), dict[str, dict[str, dict[str, Any]]]()
+    chosen: dict[str, dict[str, dict[str, Any]]] = {}
     names = sorted({task.name for task in tasks})
-    for arm in arms:
+    for arm in studied.arms.values():
         if arm.own.rates not in ("", arm.name):
             continue
-        tried = {r: dataclasses.replace(arm, name=f"{arm.name}, {r:g}", rates=dict.fromkeys(names, r)) for r in rates}
-        records = run_arms(studied, tasks, list(tried.values()))
-        for name in names:
-            value_of = {
-                rate: float(np.mean([
-                    one["validation"][CHOICE] for one in records if (one["arm"], one["task"]) == (own.name, name)
-                ]))
-                for rate, own in tried.items()
-            }  # fmt: skip
-            best = min(value_of, key=lambda rate: (-value_of[rate], rate))
-            validation = {f"{rate:g}": value for rate, value in value_of.items()}
-            chosen.setdefault(arm.name, {})[name] = {"rate": best, "validation": validation}
-    by_arm = {name: {task: one["rate"] for task, one in own.items()} for name, own in chosen.items()}
-    return [dataclasses.replace(arm, rates=by_arm[arm.own.rates or arm.name]) for arm in arms], chosen
+        found: dict[str, dict[float, float]] = {name: {} for name in names}
+        for rate in sorted(rates):
+            tried = dataclasses.replace(arm, rates=dict.fromkeys(names, rate))
+            records = run_arms(studied, tasks, [tried])
+            for name in names:
+                values = [one["validation"][CHOICE] for one in records if one["task"] == name]
+                found[name][rate] = float(np.mean(values))
+        chosen[arm.name] = {
+            name: {"rate": max(own, key=lambda rate: own[rate]), "validation": {f"{r:g}": v for r, v in own.items()}}
+            for name, own in found.items()
+        }
+    rates_of = {name: {task: one["rate"] for task, one in own.items()} for name, own in chosen.items()}
+    arms = [dataclasses.replace(arm, rates=rates_of[arm.own.rates or arm.name]) for arm in studied.arms.values()]
+    return {arm.name: arm for arm in arms}, chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -97,16 +97,15 @@ def fold_tasks(
     Raises:
         InputError: fewer than 2 folds, fewer queries with a positive than folds, too many labelled queries.
     """
-    usable = _with_positive(topics, qrels, relevant)
+    usable = with_positive(topics, qrels, relevant)
     if not 2 <= folds <= len(usable):
         raise InputError(f"{argument('folds', folds)}: expected at least 2, and at most one per query ({len(usable)})")
-    ordered = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid))
-    texts, tasks = {qid: topics[qid] for qid in usable}, []
+    ordered, tasks = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid)), []
     for fold in range(folds):
         tested = set(ordered[fold::folds])
         training = _labelled([qid for qid in usable if qid not in tested], labelled, seed)
-        test = tuple(qid for qid in usable if qid in tested)
-        tasks.append(_one_each(f"fold {fold + 1} of {folds}", seed, texts, qrels, training, test, share, relevant))
+        name, test = f"fold {fold + 1} of {folds}", [qid for qid in usable if qid in tested]
+        tasks.append(task_of(name, seed, usable, qrels, training, test, share=share, relevant=relevant))
     return tasks
 
 
@@ -128,15 +127,15 @@ def transfer_task(
     Raises:
         InputError: no query with a positive, a query id in both sets, too many labelled queries.
     """
-    usable = _with_positive(topics, qrels, relevant)
-    tested = _with_positive(test_topics, test_qrels, relevant)
+    usable, tested = with_positive(topics, qrels, relevant), with_positive(test_topics, test_qrels, relevant)
     check_held_out(usable, tested)
-    training = _labelled(usable, labelled, seed)
-    seen = {docid for qid, docids in _positives(qrels, relevant).items() if qid in topics for docid in docids}
-    of_test = _positives(test_qrels, relevant)
-    texts = {**{qid: topics[qid] for qid in training}, **{qid: test_topics[qid] for qid in tested}}
-    task = _one_each("transfer", seed, texts, qrels, training, tuple(tested), share, relevant)
-    return replace(task, groups={qid: SEEN if seen.intersection(of_test[qid]) else UNSEEN for qid in tested})
+    training = _labelled([*usable], labelled, seed)
+    texts = {qid: usable[qid] for qid in training} | tested
+    task = task_of("transfer", seed, texts, qrels, training, tested, share=share, relevant=relevant)
+    trained, of_test = (of[of["relevance"] >= relevant] for of in (qrels, test_qrels))
+    seen = set(trained.loc[trained["query_id"].isin(usable), "doc_id"])
+    shared = set(of_test.loc[of_test["doc_id"].isin(seen), "query_id"])
+    return replace(task, groups={qid: SEEN if qid in shared else UNSEEN for qid in tested})
 
 
 def split_tasks(
@@ -149,71 +148,64 @@ def split_tasks(
     Raises:
         InputError: too few queries with a positive, folds outside 1 to 4.
     """
-    usable = _with_positive(topics, qrels, relevant)
+    usable = with_positive(topics, qrels, relevant)
     if not 1 <= folds <= FOLDS:
         raise InputError(f"{argument('folds', folds)}: expected 1 to {FOLDS} with {argument('splits')}")
-    texts = {qid: topics[qid] for qid in usable}
-    parts, positive = parts_of(texts), _positives(qrels, relevant)
-    tasks = []
+    parts, tasks = parts_of(usable), []
     for fold in range(1, folds + 1):
         train, checked, tested = (parts[f"{setting}-{fold}-{part}"] for part in PARTS)
-        rows = _frame((qid, docid) for qid in (*train, *checked) for docid in sorted(positive[qid]))
-        held_out, named = frozenset(checked), f"{setting}, fold {fold} of {FOLDS}"
-        tasks.append(Task(named, seed, texts, rows, held_out, tuple(tested), known=_known(qrels, held_out, relevant)))
+        known: dict[str, Any] = {"held_out": checked, "relevant": relevant, "one_each": False}
+        named = f"{setting}, fold {fold} of {FOLDS}"
+        tasks.append(task_of(named, seed, usable, qrels, [*train, *checked], tested, **known))
     return tasks
 
 
-def _one_each(
+def task_of(
     name: str,
     seed: int,
     texts: Mapping[str, str],
     qrels: pandas.DataFrame,
-    training: list[str],
-    test: tuple[str, ...],
-    share: float,
-    relevant: int,
+    training: Sequence[str],
+    test: Iterable[str],
+    *,
+    share: float = 0.0,
+    held_out: Iterable[str] | None = None,
+    relevant: int = 1,
+    one_each: bool = True,
 ) -> Task:
-    """A task with one positive of each training query; the draw does not depend on the order of the judgements."""
+    """A task; the draw of positives does not depend on the order of the judgements.
+
+    Args:
+        training: ids of the training queries, those of validation included, each with a positive.
+        share, held_out: the share of them that validates, or their ids.
+        one_each: whether one random positive of each is known, and not all.
+    """
     from rnnreranker.train.request import split
 
-    positive, held_out = _positives(qrels, relevant), frozenset(split(training, share, seed))
-    drawn = _frame(
-        (qid, min(positive[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid)))
-        for qid in training
-    )
-    return Task(name, seed, texts, drawn, held_out, test, known=_known(qrels, held_out, relevant))
+    validation = frozenset(split(training, share, seed) if held_out is None else held_out)
+    positive = qrels.loc[qrels["relevance"] >= relevant, ["query_id", "doc_id", "relevance"]]
+    drawn = positive.drop_duplicates(["query_id", "doc_id"]).sort_values("doc_id")
+    if one_each:
+        pairs = zip(drawn["query_id"], drawn["doc_id"], strict=True)
+        drawn = drawn.assign(draw=[fingerprint("positive", seed, *pair) for pair in pairs]).sort_values("draw")
+        drawn = drawn.drop_duplicates("query_id").drop(columns="draw")
+    drawn = drawn.set_index("query_id").loc[list(training)].reset_index().assign(relevance=1)
+    known = positive[positive["query_id"].isin(validation)]
+    return Task(name, seed, texts, drawn, validation, tuple(test), known=known)
 
 
-def _frame(pairs: Any) -> pandas.DataFrame:
-    import pandas
-
-    return pandas.DataFrame(pairs, columns=["query_id", "doc_id"]).assign(relevance=1)
-
-
-def _with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant: int) -> list[str]:
-    positive = _positives(qrels, relevant)
-    usable = [qid for qid in topics if qid in positive]
+def with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant: int) -> dict[str, str]:
+    """The topics that have a positive; InputError: none has."""
+    positive = set(qrels.loc[qrels["relevance"] >= relevant, "query_id"])
+    usable = {qid: text for qid, text in topics.items() if qid in positive}
     if not usable:
         raise InputError(f"none of {len(topics)} topics has a judgement of grade {relevant} or more")
     return usable
 
 
 def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:
-    if count is None:
-        return qids
-    if count > len(qids):
+    if count is not None and count > len(qids):
         shown = argument("labelled_queries", count)
         raise InputError(f"{shown}: a task has {len(qids)} queries beside those of its test")
     drawn = set(sorted(qids, key=lambda qid: (fingerprint("labelled", seed, qid), qid))[:count])
     return [qid for qid in qids if qid in drawn]
-
-
-def _known(qrels: pandas.DataFrame, qids: frozenset[str], relevant: int) -> pandas.DataFrame:
-    known: pandas.DataFrame = qrels[qrels["query_id"].isin(qids) & (qrels["relevance"] >= relevant)]
-    return known[["query_id", "doc_id", "relevance"]]
-
-
-def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, Collection[str]]:
-    chosen = qrels[qrels["relevance"] >= relevant]
-    positives: Any = chosen.groupby("query_id")["doc_id"].agg(set).to_dict()
-    return positives

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import tempfile
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from rnnreranker.search.opened import Index
     from rnnreranker.train.request import Trained
 
-VERSION = 4  # of what a trial computes: raise it when results change
+VERSION = 5  # of what a trial computes: raise it when results change
 RERANKED = 100  # candidates of the test, where the request does not say
 FUSED = 1000  # depth of the runs that are fused with that of a query encoder
-MODEL, INDEX, TRAINED = "model", "index", "trained.json"  # of a kept arm
-REPAIR = "delete it, and the trial is taken again"
+MODEL, INDEX, TRIAL = "model", "index", "trial.json"  # of the folder of a trial
 PARTS = {  # kind of encoder → the part that it makes of documents, the argument that names it, who searches the part
     "encoder": ("dense", "encoder", "dense"),
     "sparse-encoder": ("impact", "impact_encoder", "impact"),
@@ -57,6 +56,7 @@ class Studied:
         runs: first stage → candidates of all topics; over: the first stage that validates and is reranked.
         hits: depth of the test runs.
         documents: docid → text; empty if the model searches the vectors of the index.
+        how: device and type of encoding and scoring.
 
     Raises:
         InputError: an index without texts or a needed part.
@@ -72,8 +72,11 @@ class Studied:
         self.request, self.arms = request, {arm.name: arm for arm in request.chosen}
         self.name, self.fixed, self.kind = request.written.name, request.fixed, str(request.kind.trains)
         self.qrels, self.protocol = qrels, protocol_of(qrels, request.protocol)
+        self.how: dict[str, Any] = {"device": request.device, "compute_dtype": request.compute_dtype}
+        self.work = Path(str(request.work)).absolute()
         self.params: Any = request.training.params
         self.encoder: Any = request.encoder
+        self.reranks = self.kind == "late-encoder" and request.test_candidates is not None
         if self.kind == "late-encoder":
             from rnnreranker.encode.late import late_start
 
@@ -102,44 +105,30 @@ class Studied:
 
     def _retrieved(self, topics: Mapping[str, str]) -> dict[str, Run]:
         """The runs of the first stages that some arm reads, for a query encoder after its own run."""
-        params, stages = [self.params, *(arm.params for arm in self.arms.values())], self.request.stages
+        arms, stages = [*self.arms.values()], self.request.stages
         names = ("candidates",) if self.fixed else ("depth", "validation_candidates")
-        depth = max(self.request.context, self.hits, *(getattr(one, name, 0) for one in params for name in names))
-
-        def search(stage: str, hits: int, encoder: str | None) -> Run:
-            how = {**self.computing, "threads": self.request.jobs}
-            return self.opened.search(topics, stage, None, hits=hits, encoder=encoder, **how)
-
+        depths = [getattr(one, name, 0) for one in (self.params, *(arm.params for arm in arms)) for name in names]
+        depth, how = max(self.request.context, self.hits, *depths), {**self.how, "threads": self.request.jobs}
         if not self.fixed:
-            return {name: search(name, depth, None) for name in stages}
-        taught = any(arm.method.name == "run" for arm in self.arms.values())
-        read = [name for name in stages if taught or name in {arm.own.negatives for arm in self.arms.values()}]
-        own = {name: self.request.encoder if "query vectors" in stages[name].needs else None for name in read}
-        first = search("dense", depth, self.request.encoder)
-        return {"": first} | {name: search(name, FUSED, encoder) for name, encoder in own.items()}
-
-    @property
-    def computing(self) -> dict[str, Any]:
-        """Device and type of encoding and scoring."""
-        return {"device": self.request.device, "compute_dtype": self.request.compute_dtype}
-
-    @property
-    def work(self) -> Path:
-        """The folder of kept files."""
-        return Path(str(self.request.work)).absolute()
+            return {name: self.opened.search(topics, name, None, hits=depth, **how) for name in stages}
+        taught = any(arm.method.name == "run" for arm in arms)
+        read = [name for name in stages if taught or name in {arm.own.negatives for arm in arms}]
+        runs = {"": self.opened.search(topics, "dense", None, hits=depth, encoder=self.request.encoder, **how)}
+        for name in read:
+            own = self.request.encoder if "query vectors" in stages[name].needs else None
+            runs[name] = self.opened.search(topics, name, None, hits=FUSED, encoder=own, **how)
+        return runs
 
     @functools.cached_property
     def identity(self) -> str:
         """16 hexadecimal digits that identify what all trials share."""
         from rnnreranker.encode.model_folder import content_of
 
-        packages = [version(name) for name in ("torch", "transformers")]
-        begin = Path(str(self.encoder))
-        lengths = [getattr(self.params, name, None) for name in LENGTHS]
+        packages, begin = [version(name) for name in ("torch", "transformers")], Path(str(self.encoder))
         return fingerprint(
             *(VERSION, self.name, packages, content_of(begin) if begin.is_dir() else self.encoder, self.index),
-            *(self.hits, self.request.test_candidates, self.request.measures, self.protocol, lengths),
-            str(self.computing),
+            *(self.hits, self.request.test_candidates, self.request.measures, self.protocol, str(self.how)),
+            [getattr(self.params, name, None) for name in LENGTHS],
             list(self.opened.settings.get("parts", {}).items()),
             {name: run.to_dict() for name, run in self.runs.items()},
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
@@ -156,34 +145,42 @@ class Studied:
         return [*arm.described(task), bool(arm.own.family), *others]
 
     def record(self, task: Task, arm: Arm | None) -> dict[str, Any]:
-        """The record of a trial: `values`, and for a training best_step, steps, validation, history, costs, …."""
+        """The record of a trial, taken if its folder has none; None = the untrained model.
+
+        It has `values`, and for a training best_step, steps, validation, history, costs, …. The folder keeps model and
+        index of an arm that other arms refer to. A trial runs on one thread, since several change the order of sums.
+        """
+        folder = self.work / fingerprint(self.described(task, arm))
+        kept = arm is not None and any(arm.name in other.refers for other in self.arms.values())
+        with alone(folder, f"{folder}: another process takes this trial"):
+            if not (folder / TRIAL).is_file() or (kept and not (folder / MODEL).is_dir()):
+                begun = time.perf_counter()
+                folder.mkdir(parents=True, exist_ok=True)
+                with one_torch_thread():
+                    made = self._made(task, arm, folder)
+                if not kept:
+                    for name in (MODEL, INDEX):
+                        shutil.rmtree(folder / name, ignore_errors=True)
+                write_json(folder / TRIAL, made | {"seconds": round(time.perf_counter() - begun, 2)})
+        record = read_json(folder / TRIAL, "record of a trial", "delete it, and the trial is taken again")
+        return {**record, "arm": arm and arm.name, "task": task.name, "seed": task.seed, "folder": str(folder)}
+
+    def _made(self, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
         if arm is None:
-            at = self.work / "untrained" / fingerprint(self.described(task, None))
             model = None if self.fixed or self.kind == "cross-encoder" else str(self.encoder)
-            return self.tested(model, at, task, checks=any(one.own.family for one in self.arms.values()))
-        if arm.own.prf or any(arm.name in other.refers for other in self.arms.values()):
-            folder = self.kept(task, self.arms[arm.own.start] if arm.own.prf else arm)
-            record: dict[str, Any] = read_json(folder / TRAINED, "record of a kept arm", REPAIR)
-            prf = arm.own.prf
-            return record | (self.tested(str(folder / MODEL), folder, task, prf) if prf else {})
-        with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder_name:
-            return self.made(task, arm, Path(folder_name))
-
-    def kept(self, task: Task, arm: Arm) -> Path:
-        """The folder of an arm's model and record on a task, which other arms read; trained if missing."""
-        path = self.work / "arms" / fingerprint(self.described(task, arm))
-        with alone(path, f"{path}: another process trains it"):
-            if not (path / TRAINED).is_file():
-                record = self.made(task, arm, path)
-                write_json(path / TRAINED, record)
-        return path
-
-    def made(self, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
-        """Label, train and test an arm; model and index are written into the folder."""
+            return self.tested(model, folder, task, checks=any(one.own.family for one in self.arms.values()))
+        if arm.own.prf:
+            of_start = self.record(task, self.arms[arm.own.start])
+            at = Path(of_start["folder"])
+            return of_start | self.tested(str(at / MODEL), at, task, arm.own.prf)
         trained, more = self.fitted(task, arm, folder)
         record = self.tested(str(folder / MODEL), folder, task, checks=bool(arm.own.family)) | more
         record |= {"best_step": trained.best_step, "steps": trained.steps, "validation": trained.measures}
         return record | {"history": list(trained.history)}
+
+    def kept(self, task: Task, name: str) -> Path:
+        """The folder of an arm that other arms refer to, trained if missing."""
+        return Path(self.record(task, self.arms[name])["folder"])
 
     def fitted(
         self,
@@ -193,47 +190,50 @@ class Studied:
         on_validation: Callable[[int, dict[str, float]], None] | None = None,
     ) -> tuple[Trained, dict[str, Any]]:
         """Label and train an arm into `folder / MODEL`; returns the training and further entries of the record."""
-        from rnnreranker.train.request import TrainRequest
-
         begun = time.perf_counter()
-        run = self.candidates(task, arm)
-        labels, index, more = self.labelled(task, arm, run, folder)
-        seconds, of_batches = time.perf_counter() - begun, getattr(arm.params, "batch_teacher", False)
+        labels, index, more = self.labelled(task, arm, self.candidates(task, arm), folder)
+        seconds, run = time.perf_counter() - begun, self.runs[self.over]
         asked: dict[str, Any] = {"labels": labels, "topics": task.topics, "encoder": self.start(task, arm)}
-        asked |= {"index": index if of_batches else self.opened, "other_index": self.fixed}
-        asked |= {"validation_run": self.runs[self.over], "validation_qrels": task.part(validation=True)}
-        checked = {qid: task.topics[qid] for qid in self.runs[self.over] if qid in task.validation}
-        asked |= {"validation_topics": checked, "device": self.request.trained_on, "on_validation": on_validation}
-        request = TrainRequest(folder / MODEL, self.name, checkpoints=False, **asked)
-        model = find(KIND, self.name)()
-        trained: Trained = model.train(request, arm.params_of(task), self.request.trained_on)
+        asked |= {"index": index if getattr(arm.params, "batch_teacher", False) else self.opened}
+        asked |= {"other_index": self.fixed, "validation_run": run, "validation_qrels": task.part(validation=True)}
+        checked = {qid: task.topics[qid] for qid in run if qid in task.validation}
+        asked |= {"validation_topics": checked, "on_validation": on_validation}
+        trained = self._trained(folder / MODEL, self.name, arm.params_of(task), self.request.trained_on, **asked)
         if self.fixed:
             return trained, more | {name: trained.record[name] for name in ("positives", "inverse_temperature")}
         labelling = more.pop("labelling", 0.0 if arm.hard and not arm.finder else seconds)
         return trained, more | {"costs": {"training": trained.seconds, "labelling": labelling}}
 
+    def _trained(self, output: Path, model: Any, params: Any, device: str, **asked: Any) -> Trained:
+        """The training of a checked request, without its warnings: a study gives one for all of its trainings."""
+        from rnnreranker.train.request import TrainRequest
+
+        request = TrainRequest(output, model, checkpoints=False, device=device, **asked)
+        trained: Trained = find(KIND, request.training.model.name)().train(request, params, device)
+        return trained
+
     def start(self, task: Task, arm: Arm) -> str | None:
         """The model that a training begins with; None = the encoder of the index."""
         if arm.own.start in self.arms:
-            return str(self.kept(task, self.arms[arm.own.start]) / MODEL)
+            return str(self.kept(task, arm.own.start) / MODEL)
         return arm.own.start or (None if self.encoder is None else str(self.encoder))
 
     def candidates(self, task: Task, arm: Arm) -> Run:
         """The documents of the training queries that an arm labels or takes negatives from."""
-        qids = list(dict.fromkeys(task.part(validation=False)["query_id"]))
-        depth, stage = getattr(arm.params, "depth", self.hits), arm.own.negatives
+        qids, depth = list(dict.fromkeys(task.part(validation=False)["query_id"])), getattr(arm.params, "depth", 0)
+        depth, stage = depth or self.hits, arm.own.negatives
         if stage == "random":
-            return self._drawn(qids, depth, task.seed)
+            return self._with_drawn({}, qids, task, depth)
         if arm.finder:
-            kept = self.kept(task, self.arms[arm.finder])
+            kept = self.kept(task, arm.finder)
             run = self.searched(str(kept / MODEL), kept, task, qids, max(depth, self.hits)).head(depth)
         elif arm.method.name == "run" and self.fixed:
             run = self.fused
         else:
             run = self.runs[stage or self.over]
         run = _of(run, qids)
-        if getattr(arm.params, "kind", "") in AT_RANDOM and not arm.hard:
-            run = self._with_drawn(run, task, depth)
+        if getattr(arm.params, "kind", "") in AT_RANDOM and not arm.hard:  # what training draws needs labels, too
+            run = self._with_drawn(run.head(depth).to_dict(), run.qids, task, depth)
         return run if arm.own.filter == "none" else self._without_likely_positives(run, task, arm.own.filter)
 
     @functools.cached_property
@@ -244,106 +244,86 @@ class Studied:
         own, fused = self.runs[self.over].to_dict(), fuse(list(self.runs.values())).to_dict()
         return Run.from_dict({qid: {docid: fused[qid][docid] for docid in scores} for qid, scores in own.items()})
 
-    def _drawn(self, qids: Iterable[str], depth: int, seed: int) -> Run:
-        """`depth` random documents for each query; the draw depends on seed and query."""
-        docids, own = np.array(list(self.documents), dtype=object), {}
-        for qid in qids:
-            rng = np.random.default_rng([seed, int(fingerprint("random", qid)[:15], 16)])
-            chosen = rng.choice(docids, min(depth, len(docids)), replace=False)
-            own[qid] = {docid: -float(rank) for rank, docid in enumerate(chosen.tolist())}
-        return Run.from_dict(own)
-
-    def _with_drawn(self, run: Run, task: Task, depth: int) -> Run:
-        """The first candidates, followed by the documents that the training draws at random: those need labels too."""
+    def _with_drawn(self, first: Mapping[str, Any], qids: Iterable[str], task: Task, depth: int) -> Run:
+        """The first candidates of queries, followed by `depth` random documents that are no positives."""
         known = task.part(validation=False).groupby("query_id")["doc_id"].agg(set).to_dict()
         collection, own = sorted(self.documents), {}
-        for qid, scores in run.head(depth).to_dict().items():
+        for qid in qids:
+            scores = dict(first.get(qid, {}))
             drawn = [one for one in sampled(qid, known[qid], collection, depth, task.seed) if one not in scores]
-            own[qid] = scores | {docid: min(scores.values()) - rank for rank, docid in enumerate(drawn, 1)}
+            low = min(scores.values(), default=0.0)
+            own[qid] = scores | {docid: low - rank for rank, docid in enumerate(drawn, 1)}
         return Run.from_dict(own)
 
     def _without_likely_positives(self, run: Run, task: Task, by: str) -> Run:
         """The run without the 10% of its candidates that are most similar to a positive."""
         from rnnreranker.labels.negatives import mine_negatives, suspicion
 
-        judged = task.part(validation=False)
-        mined = mine_negatives(run, judged, self.opened, by, topics=task.topics, encoder=self.encoder_of_queries)
+        given = {"topics": task.topics, "encoder": self.encoder_of_queries}
+        mined = mine_negatives(run, task.part(validation=False), self.opened, by, **given)
         away = {
-            pool.qid: {pool.candidates[row] for row in np.flatnonzero((suspicion(pool, by) > mined.threshold).any(0))}
+            (pool.qid, pool.candidates[row])
             for pool in mined.pools
+            for row in np.flatnonzero((suspicion(pool, by) > mined.threshold).any(0))
         }
-        kept = {qid: {one: score for one, score in own.items() if one not in away.get(qid, ())}
-                for qid, own in run.to_dict().items()}  # fmt: skip
-        return Run.from_dict({qid: own for qid, own in kept.items() if own})
+        return _run_of({qid: {docid: score for docid, score in own.items() if (qid, docid) not in away}
+                        for qid, own in run.to_dict().items()})  # fmt: skip
 
     def labelled(self, task: Task, arm: Arm, run: Run, folder: Path) -> tuple[SoftLabels, Index, dict[str, Any]]:
         """The labels of the training queries, their index, and further entries of the record."""
-        import pandas
-
         from rnnreranker.labels.mass import SEVERAL
 
         method, index, judged = arm.method, self.opened, task.part(validation=False)
-        more: dict[str, Any] = {}
-        learnt: dict[str, Any] = {}
+        more, learnt = dict[str, Any](), dict[str, Any]()
         if arm.teacher:
-            kept = self.kept(task, self.arms[arm.teacher])
+            taught = self.record(task, self.arms[arm.teacher])
+            kept = Path(taught["folder"])
             index = self.indexed(str(kept / MODEL), kept, task)
-            taught = read_json(kept / TRAINED, "record of a kept arm", REPAIR)
             more = {"by_degrees": means_of(taught["values"]), "labelling": taught["costs"]["training"]}
         elif "tokens" in arm.labels.needs and self.kind == "late-encoder":
             model = str(self.start(task, arm))
             index = self.indexed(model, Path(model).parent if arm.own.start in self.arms else folder / "start", task)
         elif method.params.get("scorer") == TO_TRAIN:
-            scorer = self._scorer(task, arm, run)
-            method = dataclasses.replace(method, params={**method.params, "scorer": str(scorer / MODEL)})
-            more["labelling"] = read_json(scorer / TRAINED, "seconds of a term scorer", REPAIR)
+            scorer, more["labelling"] = self._scorer(task, arm, run)
+            method = dataclasses.replace(method, params={**method.params, "scorer": str(scorer)})
         if arm.mass is not None:  # never from test queries, see `learn_mass`
-            known = pandas.DataFrame(task.known)
-            several = float((known.groupby("query_id").size() > 1).mean())
-            learnt["validation_qrels"] = known if arm.mass == "confident" or several >= SEVERAL else task.positives
-        labels = self._made_labels(run, judged, index, method, task, **learnt)
-        if method.name == "term-weight":
-            more["by_degrees"] = self._by_labels(index, method, task)
+            several = float((task.known.groupby("query_id").size() > 1).mean())  # type: ignore[union-attr]
+            all_known = arm.mass == "confident" or several >= SEVERAL
+            learnt["validation_qrels"] = task.known if all_known else task.positives
+        labels = self._labels(run, judged, index, method, task, **learnt)
+        if method.name == "term-weight":  # what they find by themselves, among all documents
+            ranked = {docid: -float(rank) for rank, docid in enumerate(self.documents)}
+            every = Run.from_dict({qid: ranked for qid in task.test})  # noqa: C420
+            judged = self.qrels[self.qrels["query_id"].isin(task.test) & (self.qrels["relevance"] > 0)]
+            whole = dataclasses.replace(method, params={**method.params, "context": len(self.documents) + 1})
+            degrees = self._labels(every, judged, index, whole, task, depth=len(self.documents))
+            shared = {one.qid: dict(zip(one.docids, one.scores.tolist(), strict=True)) for one in degrees}
+            found = _run_of({qid: {d: score for d, score in own.items() if score > 0} for qid, own in shared.items()})
+            more["by_degrees"] = means_of(self.values(found.head(self.hits), task.test))
         if arm.mass is not None:
             more["mass"] = labels.metadata["labels"]["share"]
         return labels, index, more
 
-    def _made_labels(self, run: Run, judged: Any, index: Index, method: Written, task: Task, **more: Any) -> SoftLabels:
+    def _labels(self, run: Run, judged: Any, index: Index, method: Written, task: Task, **more: Any) -> SoftLabels:
         from rnnreranker.labels.make import make_labels
 
-        given = {"topics": task.topics, "encoder": self.encoder_of_queries, "jobs": 1, **self.computing}
+        given = {"topics": task.topics, "encoder": self.encoder_of_queries, "jobs": 1, **self.how}
         return make_labels(run, judged, index, method, **given, **more)
 
-    def _scorer(self, task: Task, arm: Arm, run: Run) -> Path:
-        """The folder of a term scorer trained on the words of training queries (paper 004, eq. 4), with its seconds."""
-        from rnnreranker.train.request import TrainRequest
-
-        path = self.work / "scorers" / fingerprint(self.described(task, None), getattr(arm.params, "depth", 0))
+    def _scorer(self, task: Task, arm: Arm, run: Run) -> tuple[Path, float]:
+        """A term scorer trained on the words of training queries (paper 004, eq. 4), and its seconds."""
+        path = self.work / fingerprint("scorer", self.described(task, None), getattr(arm.params, "depth", 0))
         with alone(path, f"{path}: another process trains its term scorer"):
-            if not (path / TRAINED).is_file():
+            if not (path / TRIAL).is_file():
                 begun = time.perf_counter()
-                hard = self._made_labels(run, task.part(validation=False), self.opened, Written("hard"), task)
+                hard = self._labels(run, task.part(validation=False), self.opened, Written("hard"), task)
                 topics = {qid: " ".join(text.split()) for qid, text in task.topics.items()}
-                asked: dict[str, Any] = {"index": self.opened, "topics": topics, "encoder": self.encoder}
+                asked: dict[str, Any] = {"labels": hard, "index": self.opened, "topics": topics}
                 form = Written("term-scorer", {"texts": "queries", "seed": task.seed})
-                request = TrainRequest(path / MODEL, form, hard, checkpoints=False, device="cpu", **asked)
-                request.training.model.train(request, request.training.params, "cpu")
-                write_json(path / TRAINED, time.perf_counter() - begun)
-        return path
-
-    def _by_labels(self, index: Index, method: Written, task: Task) -> dict[str, float]:
-        """The measures of the test queries if all documents are ranked by shared words."""
-        every = {docid: -float(rank) for rank, docid in enumerate(self.documents)}
-        judged = self.qrels[self.qrels["query_id"].isin(task.test) & (self.qrels["relevance"] > 0)]
-        whole = dataclasses.replace(method, params={**method.params, "context": len(every) + 1})
-        run = Run.from_dict(dict.fromkeys(task.test, every))
-        labels = self._made_labels(run, judged, index, whole, task, depth=len(every))
-        shared = {
-            one.qid: {docid: score for docid, score in zip(one.docids, one.scores.tolist(), strict=True) if score > 0}
-            for one in labels
-        }
-        run = Run.from_dict({qid: own for qid, own in shared.items() if own})
-        return means_of(self.values(run.head(self.hits), task.test))
+                params = find(KIND, "term-scorer").Params(texts="queries", seed=task.seed)
+                self._trained(path / MODEL, form, params, "cpu", encoder=self.encoder, **asked)
+                write_json(path / TRIAL, time.perf_counter() - begun)
+        return path / MODEL, float(read_json(path / TRIAL, "seconds of a term scorer"))
 
     def indexed(self, model: str, at: Path, task: Task) -> Index:
         """An index of the documents by a model, beside the model's folder.
@@ -358,32 +338,27 @@ class Studied:
             said = model != self.encoder and (Path(model) / "modules.json").is_file()
             settings = {} if said else {**settings, "pooling": "mean", "normalize": True}
         documents = self.documents
-        if self._reranks:
+        if self.reranks:
             wanted = set(task.positives["doc_id"]).union(*(run.docids.tolist() for run in self.runs.values()))
             documents = {docid: text for docid, text in documents.items() if docid in wanted}
         form: dict[str, Any] = {argument_name: Written(model, settings)}
-        return build_index(documents, at / INDEX, part, threads=1, **self.computing, **form)
-
-    @property
-    def _reranks(self) -> bool:
-        return self.kind == "late-encoder" and self.request.test_candidates is not None
+        return build_index(documents, at / INDEX, part, threads=1, **self.how, **form)
 
     def searched(
         self, model: str | None, at: Path, task: Task, qids: Sequence[str], hits: int, prf: str | None = None
     ) -> Run:
         """The run of some queries by a model, None = the first stage; `at`: the folder for an index."""
         topics = {qid: task.topics[qid] for qid in qids}
-        given: dict[str, Any] = {"threads": 1, **self.computing, "hits": hits}
+        given: dict[str, Any] = {"threads": 1, **self.how, "hits": hits}
         index, first = self.opened, _of(self.runs[self.over].head(hits), qids)
         if self.fixed:
-            given |= {"encoder": model or self.request.encoder, "prf": prf}
-            return index.search(topics, "dense", None, **given)
+            return index.search(topics, "dense", None, encoder=model or self.request.encoder, prf=prf, **given)
         if self.kind == "cross-encoder":
-            settings = {"context": hits, "max_length": getattr(self.params, "max_length", None)}
-            form = Written("cross-encoder", {"model": model, **settings})
+            settings = {"model": model, "context": hits, "max_length": getattr(self.params, "max_length", None)}
+            form = Written("cross-encoder", settings)
             return first if model is None else index.rerank(first, form, topics, **given)
         own = self.indexed(str(model), at, task)
-        if self._reranks:
+        if self.reranks:
             form = Written("prf", {"feedback": prf, "context": hits}) if prf else Written("late", {"context": hits})
             return own.rerank(first, form, topics, **given)
         return own.search(topics, PARTS[self.kind][2], None, prf=prf, **given)
@@ -394,55 +369,37 @@ class Studied:
         """The results of a model: `values`; with `checks` also `checked`, means of the validation queries; further
         `words` of a sparse encoder, `distances` of a dual one.
         """
-        run = self.searched(model, at, task, task.test, self.hits, prf)
-        record: dict[str, Any] = {"values": self.values(run, task.test)}
+        record: dict[str, Any] = {
+            "values": self.values(self.searched(model, at, task, task.test, self.hits, prf), task.test)
+        }
         if checks:
             held_out = tuple(sorted(task.validation))
             run = self.searched(model, at, task, held_out, self.hits, prf)
             protocol = "trec" if self.protocol == "dl" else self.protocol  # all of its judgements are positives
-            checked = values_of(run, task.part(validation=True), self.request.measures, protocol, held_out)
-            record["checked"] = means_of(checked)
-        if not self.fixed and self.kind in ("encoder", "sparse-encoder"):
-            record |= self._use(self.indexed(str(model), at, task), task)
+            judged = task.part(validation=True)
+            record["checked"] = means_of(values_of(run, judged, self.request.measures, protocol, held_out))
+        topics = {qid: task.topics[qid] for qid in task.test}
+        if self.kind == "sparse-encoder":
+            from rnnreranker.lab.diagnose.diagnosing import word_use_of
+
+            record["words"] = word_use_of(self.indexed(str(model), at, task), topics, 1)
+        elif self.kind == "encoder" and not self.fixed:
+            record["distances"] = self._distances(self.indexed(str(model), at, task), topics)
         return record
 
-    def _use(self, index: Index, task: Task) -> dict[str, Any]:
-        from rnnreranker.lab.diagnose.diagnosing import word_use_of
+    def _distances(self, index: Index, topics: Mapping[str, str]) -> dict[str, Any]:
         from rnnreranker.labels.judged import positives_of
         from rnnreranker.search.queries import QueryEncoding, query_vectors
 
-        topics = {qid: task.topics[qid] for qid in task.test}
-        if self.kind == "sparse-encoder":
-            return {"words": word_use_of(index, topics, 1)}
         judged, source = positives_of(self.qrels), index.vectors
-        documents = source.fetch(np.arange(len(self.documents)))
-        relevant = [source.rows([docid for docid, _ in judged.get(qid, ())]) for qid in topics]
+        rows = [source.rows([docid for docid, _ in judged.get(qid, ())]) for qid in topics]
         asked = query_vectors(QueryEncoding(devices=self.request.devices), index, topics, threads=1)
-        return {"distances": distances_of(asked.vectors, documents, [rows[rows >= 0] for rows in relevant])}
+        documents = source.fetch(np.arange(len(self.documents)))
+        return distances_of(asked.vectors, documents, [own[own >= 0] for own in rows])
 
     def values(self, run: Run, qids: Sequence[str]) -> Values:
         """Measure → test query → value of a run."""
         return values_of(run, self.qrels, self.request.measures, self.protocol, qids)
-
-
-def run_trial(studied: Studied, task: Task, arm: Arm | None) -> dict[str, Any]:
-    """The record of a trial, read from its file if that exists; arm: None = the untrained model.
-
-    It runs on one thread, since several threads change the order of sums.
-    """
-    path = studied.work / f"{fingerprint(studied.described(task, arm))}.json"
-    if path.is_file():
-        kept = read_json(path, "record of a trial", REPAIR)
-        if not isinstance(kept, dict) or not isinstance(kept.get("values"), dict):
-            raise InputError(f"{path}: no record of a trial, with the values of measures by topic; {REPAIR}")
-        return kept | {"arm": arm and arm.name}
-    begun = time.perf_counter()
-    record: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
-    with one_torch_thread():
-        record |= studied.record(task, arm)
-    record["seconds"] = round(time.perf_counter() - begun, 2)
-    write_json(path, record)
-    return record
 
 
 @functools.cache
@@ -456,6 +413,11 @@ def opened(name: str) -> Index:
 def _of(run: Run, qids: Collection[str]) -> Run:
     wanted = set(qids)
     return run.of_queries([qid in wanted for qid in run.qids])
+
+
+def _run_of(found: Mapping[str, Mapping[str, float]]) -> Run:
+    """A run of the queries that have documents."""
+    return Run.from_dict({qid: own for qid, own in found.items() if own})
 
 
 def _parts_read(arm: Arm, kind: str) -> frozenset[str]:

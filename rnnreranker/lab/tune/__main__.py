@@ -10,27 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import flag
-from rnnreranker.base.errors import refuse, require
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.base.tables import interval, print_table
-from rnnreranker.data.names import QRELS, TOPICS
-from rnnreranker.lab.tune.request import PRESET_HELP, RULES, LeaveOutRequest, TuneRequest, TuneTrainRequest, check
+from rnnreranker.lab.flags import write_record
+from rnnreranker.lab.tune.request import SWEEPS, TuneRequest, TuneTrainRequest, check
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
-from rnnreranker.search.defaults import INDEX
 
 if TYPE_CHECKING:
     from rnnreranker.lab.tune.trials import Tuned
 
-SWEEP_NAMES = ("context", "lambda", "grid", "ablations")
-SINGLE = ("index", "topics", "encoded_queries", "qrels", "run", "output", "sweep", "test_topics", "test_run")
+SET = ("index", "topics", "qrels", "run", "hits")
 TEST = ("test_topics", "test_qrels", "measure", "protocol")
 SEARCH = ("trials", "seed", "storage")
 OUTPUTS = ("output", "record", "plots")
 UNRECORDED = ("--record", "--output", "--plots", "--storage")  # they say where this machine keeps things
+SHOWN = {  # names of the means of base, default and tuned
+    "rnn": ("as retrieved", "default", "tuned"),
+    "training": ("encoder as it is", "trained, default", "trained, tuned"),
+}
 USAGE = "python -m rnnreranker.tune --index INDEX --topics TOPICS --qrels QRELS [flags]"
 EPILOG = """The value printed is held out. Examples (`python -m rnnreranker methods rnn` lists the settings):
   python -m rnnreranker.tune --index my-index --topics train.tsv --qrels train.qrels --output my.yaml
@@ -56,127 +57,87 @@ are judged by) and test. `python -m rnnreranker methods NAME` lists settings. Ex
 
 @dataclass(frozen=True)
 class TuneFlags(Request):
-    """Flags of the command alone, and fields that only some requests have."""
+    """Flags of the command alone."""
 
-    index: str | None = setting(None, INDEX)
-    topics: str | None = setting(None, TOPICS)
-    qrels: str | None = setting(None, QRELS)
-    collections: str | None = setting(
-        None, "cells (name: {index: …, topics: …, qrels: …, run: …}), each left out in turn", metavar="FILE.yaml"
+    preset: str | None = setting(
+        None, "where to begin, and what to compare with: tas-b, vectors, … or a YAML file", metavar="NAME"
     )
-    rule: str | None = setting(
-        None, "of --collections (default: capped, losses weigh more)", one_of=lambda: [*RULES], metavar="NAME"
-    )
-    preset: str | None = setting(None, PRESET_HELP, metavar="NAME")
     output: str | None = setting(None, "the settings that were best, for `--preset FILE.yaml`", metavar="FILE.yaml")
     record: str | None = setting(None, "write the record of the tuning", metavar="FILE.json")
     plots: str | None = setting(None, "pictures of the course of the trials, and of sweeps or ablations", metavar="DIR")
-    sweep: str | None = setting(None, f"around these settings: some of {','.join(SWEEP_NAMES)}", metavar="NAMES")
+    sweep: str | None = setting(None, f"around these settings: some of {','.join(SWEEPS)}", metavar="NAMES")
     ablations: bool = setting(False, "train without each part too, around what was best")
 
 
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command; return the exit code."""
-    begun = time.perf_counter()
-    if command.first_word(argv, ["train"]):
-        return tune_train(argv, begun)
-    args = make_parser().parse_args(argv)
-    flags_given = command.request(args, TuneFlags)
-    _check(flags_given, args.trials, [name for name in SINGLE if getattr(args, name)])
-    rerank = flags.with_rnn(args, args.rerank, "--rerank")
-    if flags_given.collections:
-        request = command.request(args, LeaveOutRequest, rerank=rerank, rule=args.rule or "capped")
-        _leave_out(flags_given, request, argv, begun)
-        return 0
-    from rnnreranker.lab.tune.reranking import tune_reranker
-
-    tuned = tune_reranker(command.request(args, TuneRequest, rerank=rerank))
-    names = flags_given.sweep.split(",") if flags_given.sweep else []
-    report = _report(flags_given, tuned, args.measure, ("as retrieved", "default", "tuned"), names)
-    kind, name = ("tuning", "rnn") if args.trials else ("sweep", f"{args.sweep}.{args.measure}")
-    _write_outcome(flags_given.record, argv, name, report, begun, kind=kind, inputs=tuned.inputs)
-    return 0
-
-
-def tune_train(argv: Sequence[str], begun: float) -> int:
-    """Run `tune train` with the words after `tune`; return the exit code."""
-    args = make_train_parser().parse_args(argv[1:])
-    flags_given, request = command.request(args, TuneFlags), command.request(args, TuneTrainRequest)
-    _check_outputs(flags_given)
-    check(request, ablations=args.ablations)
-    from rnnreranker.lab.tune.training import tune_training
-
-    tuned, shown = tune_training(request), ("encoder as it is", "trained, default", "trained, tuned")
-    report = _report(flags_given, tuned, args.measure, shown, ["ablations"] if args.ablations else [])
-    report |= report.pop("sweeps", {})
-    _write_outcome(flags_given.record, argv, "training", report, begun)
-    return 0
-
-
-def _check(given: TuneFlags, trials: int, single: Sequence[str]) -> None:
-    """Refuse flags that exclude each other; single: the given flags that only fit one query set."""
-    if given.collections:
-        faults: list[tuple[object, str]] = [
-            (True, f"{flag(name)} is for one query set: not with --collections") for name in single
-        ]
+    begun, training = time.perf_counter(), bool(command.first_word(argv, ["train"]))
+    args = (make_train_parser() if training else make_parser()).parse_args(argv[training:])
+    given = command.request(args, TuneFlags)
+    sweeps = ["ablations"] if given.ablations else given.sweep.split(",") if given.sweep else []
+    if training:
+        request: Any = command.request(args, TuneTrainRequest)
     else:
-        lacking = [name for name in ("index", "topics", "qrels") if not getattr(given, name)]
-        faults = [(True, f"--{name} is missing") for name in lacking]
-        faults.append((given.rule, "--rule chooses over --collections: not for one query set"))
-    unknown = [name for name in (given.sweep or "").split(",") if given.sweep and name not in SWEEP_NAMES]
-    refuse(
-        *faults,
-        (not trials and not given.sweep, "--trials 0 leaves nothing to do without --sweep"),
-        (not trials and given.output, "--output is what trials choose: not with --trials 0"),
-        (unknown, f"--sweep {', '.join(unknown)}: expected some of {','.join(SWEEP_NAMES)}"),
-    )
-    _check_outputs(given)
-
-
-def _check_outputs(given: TuneFlags) -> None:
+        request = command.request(args, TuneRequest, rerank=flags.with_rnn(args, args.rerank, "--rerank"))
+    check(request, sweeps)
+    if given.output and not request.trials:
+        raise InputError("--output is what trials choose: not with --trials 0")
     check_writable(given.output, given.record)
     if given.plots:
         require("matplotlib", "--plots", "'rnnreranker[plots]'")
+    about: dict[str, Any] = {"module": "tune", "argv": argv, "begun": begun, "without": UNRECORDED}
+    if not training and request.collections:
+        outcome, about["inputs"] = _leave_out(request)
+        name = Path(str(request.space)).stem if request.space else "leave-one-out"
+        write_record(given.record, "tuning", name, outcome, **about)
+        return 0
+    from rnnreranker.lab.tune.reranking import tune_reranker
+    from rnnreranker.lab.tune.training import tune_training
+
+    tuned, name = (tune_training if training else tune_reranker)(request), "training" if training else "rnn"
+    about["inputs"] = tuned.inputs
+    report = _report(given, tuned, request.measure, SHOWN[name], sweeps)
+    kind, name = ("tuning", name) if request.trials else ("sweep", f"{args.sweep}.{args.measure}")
+    write_record(given.record, kind, name, report, **about)
+    return 0
 
 
 def _report(
-    given: TuneFlags, tuned: Tuned, measure: str, shown: tuple[str, str, str], sweeps: Sequence[str]
+    given: TuneFlags, tuned: Tuned, measure: str, shown: Sequence[str], sweeps: Sequence[str]
 ) -> dict[str, Any]:
-    """Write and print the result of a tuning and its sweeps; return the outcome of its record.
-
-    shown: names of the means of base, default and tuned.
-    """
+    """Write and print the result of a tuning and its sweeps; return the outcome of its record."""
     report, study, held_out = tuned.to_dict(), tuned.study, tuned.held_out
     if given.output:
         tuned.write(given.output)
     if study:
-        print_table(
-            [f"{measure} held out", "mean"],
-            [
-                *([name, f"{held_out[of]:.4f}"] for name, of in zip(shown, ("base", "default", "tuned"), strict=True)),
-                ["tuned - default", interval(held_out["gain"], held_out["low"], held_out["high"])],
-                ["p (paired t-test)", f"{held_out['p']:.3f}"],
-            ],
-        )
+        means = zip(shown, (held_out[of] for of in ("base", "default", "tuned")), strict=True)
+        rows = [[name, f"{value:.4f}"] for name, value in means]
+        rows.append(["tuned - default", interval(held_out["gain"], held_out["low"], held_out["high"])])
+        print_table([f"{measure} held out", "mean"], [*rows, ["p (paired t-test)", f"{held_out['p']:.3f}"]])
         first = study.history[0]
         default = "" if first is None else f", default {first:.4f}"
         command.say(f"held out by {held_out['how']}, {held_out['topics']} topics")
-        command.say(f"{tuned.searched or 'all topics'}: best trial {study.value:.4f}{default}")
+        command.say(f"{tuned.searched}: best trial {study.value:.4f}{default}")
     if sweeps:
         report["sweeps"] = tuned.sweep(sweeps)
-        for name, rows in report["sweeps"].items():
+        for name, table in report["sweeps"].items():
             command.say(f"sweep {name}")
-            print_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+            print_table(list(table[0]), [[_cell(value) for value in row.values()] for row in table])
     if given.plots:
-        from rnnreranker.lab.tune.plots import write_plots
+        from rnnreranker.lab.tune.sweeps import write_plots
 
-        for path in write_plots(given.plots, report.get("sweeps", {}), measure, study, tuned.searched):
+        for path in write_plots(given.plots, report.get("sweeps", {}), measure, study):
             command.say(f"picture: {path}")
     return report
 
 
-def _leave_out(given: TuneFlags, request: LeaveOutRequest, argv: Sequence[str], begun: float) -> None:
+def _cell(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _leave_out(request: TuneRequest) -> tuple[dict[str, Any], dict[str, str]]:
+    """Print the result over collections; return the outcome of its record, and fingerprints of what was read."""
     from rnnreranker.lab.tune.collections import tune_collections
 
     outcome, inputs = tune_collections(request)
@@ -191,42 +152,22 @@ def _leave_out(given: TuneFlags, request: LeaveOutRequest, argv: Sequence[str], 
         ],
     )
     rank, settings = outcome["place"], outcome["settings"]
-    command.say(f"rule {request.rule}: over all cells the default has rank {rank} of {settings}")
-    name = Path(str(request.space)).stem if request.space else "leave-one-out"
-    report = {"measure": request.measure, "seed": request.seed} | outcome
-    _write_outcome(given.record, argv, name, report, begun, inputs=inputs)
-
-
-def _write_outcome(path: str | None, argv: Sequence[str], name: str, outcome: Any, begun: float, **more: Any) -> None:
-    """Write the record of a tuning if a file is given; see `record.of_command`."""
-    if path:
-        from rnnreranker.base.record import of_command, write_records
-
-        made: dict[str, Any] = {"module": "tune", "argv": argv, "begun": begun, "without": UNRECORDED}
-        write_records(path, [of_command(name=name, outcome=outcome, **{"kind": "tuning", **made, **more})])
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    command.say(f"rule {outcome['rule']}: over all cells the default has rank {rank} of {settings}")
+    return {"measure": request.measure, "seed": request.seed, **outcome}, inputs
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the command."""
     parser = command.parser("tune", "Search the settings of rNN reranking that suit a query set.", EPILOG, USAGE)
     add = command.add_request_flags
-    add(parser, TuneFlags, "index", "topics")
-    add(parser, TuneRequest, "encoded_queries")
-    add(parser, TuneFlags, "qrels")
-    add(parser, TuneRequest, "run", "hits", "encoder")
-    add(parser, TuneFlags, "collections", "rule")
+    add(parser, TuneRequest, *SET, "encoded_queries", "encoder", "collections", "rule")
     held = parser.add_argument_group("held out")
     add(held, TuneRequest, "folds", *TEST, "test_run")
     group = parser.add_argument_group("search (a setting that is given is held, all others are searched)")
     add(group, TuneRequest, "rerank")
     command.add_dataclass_flags(group, RnnParams, shown=())
-    add(group, TuneRequest, "space", *SEARCH, "threads")
+    add(group, TuneRequest, "space", *SEARCH, "threads", "device", "compute_dtype")
     add(group, TuneFlags, "preset")
-    add(group, TuneRequest, "device", "compute_dtype")
     add(parser.add_argument_group("output"), TuneFlags, *OUTPUTS, "sweep")
     return parser
 
@@ -236,11 +177,11 @@ def make_train_parser() -> argparse.ArgumentParser:
     text = "Search the settings of labels and of a training that suit a data set."
     parser = command.parser("tune train", text, TRAIN_EPILOG, TRAIN_USAGE)
     add = command.add_request_flags
-    add(parser, TuneTrainRequest, "index", "topics", "qrels", "run", "hits", "relevant")
+    add(parser, TuneTrainRequest, *SET, "relevant")
     held = parser.add_argument_group("held out")
     add(held, TuneTrainRequest, "validation_share", "test_share", *TEST, "final_seeds")
     group = parser.add_argument_group("search (a setting that is given is held, the others are searched)")
-    add(group, TuneTrainRequest, "method", "loss", "model", "encoder", "device", *SEARCH, "preset")
+    add(group, TuneTrainRequest, "method", "loss", "model", "encoder", "device", *SEARCH)
     add(parser.add_argument_group("output"), TuneFlags, *OUTPUTS, "ablations")
     return parser
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.lab.tune.request import RerankingRequest
+    from rnnreranker.lab.tune.request import TuneRequest
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
 
-STEPS = 4  # parts of the topics after each of which a hopeless trial may end
 Topics = str | Path | Mapping[str, str]
 
 
@@ -60,18 +59,16 @@ class Objective:
         protocol: str | None = None,
         threads: int | None = None,
     ) -> None:
-        protocol = protocol_of(qrels, protocol)
-        judged = set(topics_that_count(qrels, protocol))
+        self.protocol = protocol_of(qrels, protocol)
+        judged = set(topics_that_count(qrels, self.protocol))
         usable = [qid for qid in run if qid in judged and len(run.ranked(qid))]
         if not usable:
             raise InputError(f"none of the {len(run)} queries with candidates is judged; check topics and qrels")
         check_judged(run, judged_documents(qrels), "qrels")
         self.run, self.vectors, self.queries, self.threads = run, vectors, queries, threads
-        self.measure, self.protocol, self._qrels = measure, protocol, qrels
+        self.measure, self._qrels, self.lacking = measure, qrels, len(judged) - len(usable)
         self.deepest = int(np.diff(run.offsets).max(initial=1))
         self.topics = tuple(sorted(usable, key=lambda qid: (hashlib.sha256(qid.encode()).digest(), qid)))
-        self.lacking = len(judged) - len(usable)
-        self._numbers = {qid: number for number, qid in enumerate(run.qids)}
 
     def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
         """(T,) float64: the measure of each topic after reranking with the settings."""
@@ -82,8 +79,8 @@ class Objective:
         """The run of some topics after reranking, with scores as files have them."""
         reranker = RnnReranker(self.vectors, params, threads=self.threads)
         reranker.inputs.compared = self.queries  # loading compares them once
-        run = self.run.of_queries([self._numbers[qid] for qid in topics])
-        return reranker.rerank(run, self.queries).as_written()
+        chosen = set(topics)
+        return reranker.rerank(self.run.of_queries([qid in chosen for qid in self.run.qids]), self.queries).as_written()
 
     def base(self, topics: Sequence[str] | None = None) -> np.ndarray:
         """(T,) float64: the measure of each topic in the first stage."""
@@ -94,25 +91,12 @@ class Objective:
         scores = evaluate(run, self._qrels, self.measure, self.protocol, topics=topics)
         return scores.per_topic(scores.measures[0])
 
-    def mean(self, params: RnnParams, topics: Sequence[str], report: Callable[[int, float], None]) -> float:
-        """The mean over topics; `report(step, mean so far)` follows each part and may raise to stop."""
-        values, size = np.zeros(0), -(-len(topics) // STEPS)
-        for step, first in enumerate(range(0, len(topics), size)):
-            values = np.append(values, self.values(params, topics[first : first + size]))
-            report(step, float(values.mean()))
-        return float(values.mean())
-
     def about(self, topics: Sequence[str]) -> dict[str, str]:
         """What the mean over some topics depends on, except the settings: name → fingerprint or value."""
-        return {
-            "vectors": self.vectors.fingerprint,
-            "run": self.fingerprint,
-            "query vectors": fingerprint(list(self.queries.qids), self.queries.vectors.astype("<f4").tobytes()),
-            "topics": fingerprint(list(topics)),
-            "qrels": fingerprint(sorted(self._qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist())),
-            "measure": self.measure,
-            "protocol": self.protocol,
-        }
+        judged = sorted(self._qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist())
+        asked = (list(self.queries.qids), self.queries.vectors.astype("<f4").tobytes())
+        data = fingerprint(self.vectors.fingerprint, self.fingerprint, *asked, list(topics), judged)
+        return {"input": data, "measure": self.measure, "protocol": self.protocol}
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -150,7 +134,7 @@ def judged_topics(topics: Topics, qrels: Qrels) -> dict[str, str]:
 
 @phase("reading what to tune on")
 def load_objective(
-    request: RerankingRequest,
+    request: TuneRequest,
     index: IndexOnDisk,
     topics: Topics,
     qrels: Qrels,
@@ -173,18 +157,17 @@ def load_objective(
     chosen = judged_topics(topics, qrels)
     how = QueryEncoding.of(request.encoder, encoded, topics, request.devices)
     queries = query_vectors(how, index, topics_of(topics), chosen, threads=request.threads)
-    if run is not None:
-        candidates = first_stage_of(run).head(request.hits)
-        candidates = Run.from_dict({qid: dict(candidates[qid]) for qid in candidates if qid in chosen})
+    if run is None:
+        candidates = dense_run(index.vectors, queries, request.hits, threads=request.threads).as_written()
+    else:
+        whole = first_stage_of(run)
+        candidates = whole.of_queries([qid in chosen for qid in whole.qids]).head(request.hits)
         if not len(candidates):
             raise InputError(f"{_name(run, 'run')}: none of its queries is a judged topic of {_name(topics, 'topics')}")
         notice_mismatch(candidates, queries, index.vectors)
-    else:
-        candidates = dense_run(index.vectors, queries, request.hits, threads=request.threads).as_written()
     notice_own(candidates, f"give {argument('run')} of a search with --remove-query to leave it out")
-    return Objective(
-        candidates, index.vectors, queries, qrels_of(qrels), request.measure, request.protocol, request.threads
-    )
+    own = (request.measure, request.protocol, request.threads)
+    return Objective(candidates, index.vectors, queries, qrels_of(qrels), *own)
 
 
 def _name(given: Any, name: str) -> str:

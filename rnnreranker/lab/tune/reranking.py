@@ -6,11 +6,15 @@ import time
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from rnnreranker.base import command
-from rnnreranker.lab.tune.objective import judged_topics, load_objective
+from rnnreranker.lab.tune.objective import Objective, judged_topics, load_objective
 from rnnreranker.lab.tune.request import TuneRequest, check
+from rnnreranker.lab.tune.space import Space
 from rnnreranker.lab.tune.sweeps import sweep
-from rnnreranker.lab.tune.trials import Tuned, cross_validate, fold_of, held_out_of, notice_if_few, tune
+from rnnreranker.lab.tune.trials import Report, Search, Tuned, held_out_of, notice_if_few, search
+from rnnreranker.rnn import RnnParams
 
 FEW = 50  # topics below which the best of many trials is mostly luck
 
@@ -26,11 +30,12 @@ def tune_reranker(request: TuneRequest) -> Tuned:
     from rnnreranker.data.topics import check_held_out
     from rnnreranker.index.opening import open_index
 
-    if request.test_topics is not None and request.test_qrels is not None:
-        tested = judged_topics(request.test_topics, request.test_qrels)
-        check_held_out(judged_topics(request.topics, request.qrels), tested)
-    index = open_index(request.index)
-    objective = load_objective(request, index, request.topics, request.qrels, request.run, request.encoded_queries)
+    given: tuple[Any, Any] = (request.topics, request.qrels)
+    apart: tuple[Any, Any] = (request.test_topics, request.test_qrels)
+    if apart[0] is not None:
+        check_held_out(judged_topics(*given), judged_topics(*apart))
+    index = open_index(request.index)  # type: ignore[arg-type]  # `check` refuses None
+    objective = load_objective(request, index, *given, request.run, request.encoded_queries)
     count = len(objective.topics)
     lacking = f"; {objective.lacking} judged ones without candidates, left out" if objective.lacking else ""
     command.say(f"{command.counted(count, 'topic')} with judgements and candidates{lacking}")
@@ -42,10 +47,10 @@ def tune_reranker(request: TuneRequest) -> Tuned:
         started = time.perf_counter()
         kept: dict[str, Any] = {"seed": request.seed, "storage": request.storage}
         study = tune(objective, space, trials, **kept)
-        if request.test_topics is not None and request.test_qrels is not None:
-            test = load_objective(request, index, request.test_topics, request.test_qrels, request.test_run)
-            tuned, default = test.values(study.params), test.values(space.fixed)
-            held_out = held_out_of("test set", test.base(), default, tuned, [fold_of(study, count, tuned, default)])
+        if apart[0] is not None:
+            test = load_objective(request, index, *apart, request.test_run)
+            part = (study, count, test.values(study.params), test.values(space.fixed))
+            held_out = held_out_of("test set", test.base(), [part])
         else:
             held_out = cross_validate(objective, space, trials, request.folds, **kept)
         command.say(f"{study.trials} trials a study, {time.perf_counter() - started:.1f} s")
@@ -60,4 +65,36 @@ def tune_reranker(request: TuneRequest) -> Tuned:
     }
     inputs = {"index": objective.vectors.fingerprint}
     rows = partial(sweep, objective=objective, params=params)
-    return Tuned(params, params.to_dict(), about, said, inputs, rows, study, held_out)
+    return Tuned(params, about, said, inputs, rows, study, held_out)
+
+
+def tune(
+    objective: Objective,
+    space: Space,
+    trials: int,
+    *,
+    topics: tuple[str, ...] | None = None,
+    name: str = "all topics",
+    **kept: Any,
+) -> Search:
+    """Search the settings that rank some topics best (None = all); kept: seed and storage."""
+    chosen = objective.topics if topics is None else topics
+
+    def mean(params: RnnParams, report: Report) -> float:
+        return float(objective.values(params, chosen).mean())
+
+    return search(mean, space, trials, name=name, about=objective.about(chosen), **kept)
+
+
+def cross_validate(objective: Objective, space: Space, trials: int, folds: int, **kept: Any) -> dict[str, Any]:
+    """Tune on all folds but one and measure on that one, in turn; kept: seed and storage, see `tune`.
+
+    Raises:
+        InputError: as `Objective.folds` and `search`.
+    """
+    parts, bases = [], []
+    for fold, (train, test) in enumerate(objective.folds(folds)):
+        made = tune(objective, space, trials, topics=train, name=f"fold {fold}", **kept)
+        parts.append((made, len(train), objective.values(made.params, test), objective.values(space.fixed, test)))
+        bases.append(objective.base(test))
+    return held_out_of(f"{folds}-fold cross-validation", np.concatenate(bases), parts)

@@ -1,64 +1,60 @@
-"""Sweeps: one or two settings vary, the others stay."""
+"""Sweeps: one or two settings vary, the others stay; and the figures of sweeps and of the course of a search."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.command import progress
+from rnnreranker.base.errors import require
+from rnnreranker.base.figures import new_axes, save_figure
 from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
 from rnnreranker.lab.tune.objective import Objective
+from rnnreranker.lab.tune.trials import Search
 from rnnreranker.rnn import RnnParams
 
 Rows = list[dict[str, Any]]
 CONTEXTS = (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
 LAMBDAS = tuple(round(0.05 * step, 2) for step in range(21))
 NEIGHBOURS = (3, 5, 7, 10, 15, 21, 30)
-FOLDS = 5
 WHOLE = "all parts"  # the row that ablations are compared with
-ABLATIONS = "ablations"
+INCHES = (6.4, 4.0)
+LABELS = {"context": "context N", "lam": "lambda (0 = Jaccard alone, 1 = no Jaccard)", "what": ""}
+ENDS = (("value", "low", "high"), ("difference", "difference_low", "difference_high"))  # of a sweep, of ablations
 
 
 def sweep(names: Sequence[str], objective: Objective, params: RnnParams) -> dict[str, Rows]:
     """Name → rows of sweeps, with value, low, high (95% bootstrap interval over topics).
 
-    context: milliseconds (processor time a query), as in Figures 3 to 9 of paper 000. lambda: lam, fold_low, fold_high
-    (lowest and highest mean of five parts of the topics). grid: context, k. ablations: what, difference from all parts,
-    difference_low, difference_high.
+    context: milliseconds (processor time a query), as in Figures 3 to 9 of paper 000. lambda: lam. grid: context, k.
+    ablations: what, difference from all parts, difference_low, difference_high.
     """
-    rows = {name: _varied(name, objective, params) for name in names if name != ABLATIONS}
-    if ABLATIONS in names:
-        variants = {WHOLE: params, **without_parts(params), **without_terms(params)}
-        shown = progress(list(variants.items()), unit="variants", what=ABLATIONS)
-        rows[ABLATIONS] = compared({what: objective.values(variant) for what, variant in shown})
-    return rows
-
-
-def _varied(name: str, objective: Objective, params: RnnParams) -> Rows:
     sizes = [size for size in CONTEXTS if size < objective.deepest] + [objective.deepest]
-    varied: dict[str, Rows] = {
+    changes: dict[str, list[dict[str, Any]]] = {
         "context": [{"context": size} for size in sizes],
         "lambda": [{"lam": lam} for lam in LAMBDAS],
         "grid": [{"context": size, "k": k} for size in sizes for k in NEIGHBOURS if k < size],
     }
-    rows = []
-    for changed in progress(varied[name], unit="settings", what=name):
-        begun, variant = time.process_time(), dataclasses.replace(params, **changed)
-        run = objective.rerank(variant, objective.topics)
-        spent = time.process_time() - begun
-        values = objective.of(run, objective.topics)
-        row = {**changed, **_summary(values)}
-        if name == "context":
-            row["milliseconds"] = 1000 * spent / len(values)
-        elif name == "lambda":
-            parts = [float(values[fold::FOLDS].mean()) for fold in range(min(FOLDS, len(values)))]
-            row |= {"fold_low": min(parts), "fold_high": max(parts)}
-        rows.append(row)
-    return rows
+    made: dict[str, Rows] = {}
+    for name in names:
+        if name == "ablations":
+            parts = {WHOLE: params, **without_parts(params), **without_terms(params)}
+            shown = progress(list(parts.items()), unit="variants", what=name)
+            made[name] = compared({what: objective.values(variant) for what, variant in shown})
+            continue
+        made[name] = []
+        for changed in progress(changes[name], unit="settings", what=name):
+            begun = time.process_time()
+            run = objective.rerank(dataclasses.replace(params, **changed), objective.topics)
+            spent = (time.process_time() - begun) / len(objective.topics)
+            row = {**changed, **_summary(objective.of(run, objective.topics))}
+            made[name].append(row | ({"milliseconds": 1000 * spent} if name == "context" else {}))
+    return made
 
 
 def without_parts(params: RnnParams) -> dict[str, RnnParams]:
@@ -83,12 +79,10 @@ def without_terms(params: RnnParams) -> dict[str, RnnParams]:
     if params.scale == "none":
         return {}
     names = {"no rank": "rank_weight", "no run scores": "run_weight", "no inner products": "query_weight"}
-    present = {what: name for what, name in names.items() if getattr(params, name)}
-    changes: dict[str, dict[str, Any]] = {what: {name: 0.0} for what, name in present.items() if len(present) > 1}
-    if params.probes > 1:
-        changes["the query the only probe"] = {"probes": 1}
-    if params.smoothed_over:
-        changes["no smoothing"] = {"smoothing": 0.0}
+    present = {what: {name: 0.0} for what, name in names.items() if getattr(params, name)}
+    changes: dict[str, dict[str, Any]] = present if len(present) > 1 else {}
+    changes |= {"the query the only probe": {"probes": 1}} if params.probes > 1 else {}
+    changes |= {"no smoothing": {"smoothing": 0.0}} if params.smoothed_over else {}
     return {what: dataclasses.replace(params, **changed) for what, changed in changes.items()}
 
 
@@ -97,7 +91,7 @@ def compared(values: dict[str, np.ndarray]) -> Rows:
     gaps = differences(values, [(what, WHOLE) for what in values])
     return [
         {"what": what, **_summary(own), "difference": gap["difference"]}
-        | {"difference_low": gap["low"], "difference_high": gap["high"]}
+        | {f"difference_{end}": gap[end] for end in ("low", "high")}
         for (what, own), gap in zip(values.items(), gaps, strict=True)
     ]
 
@@ -105,3 +99,36 @@ def compared(values: dict[str, np.ndarray]) -> Rows:
 def _summary(values: np.ndarray) -> dict[str, float]:
     low, high = bootstrap_intervals(values[None])[0]
     return {"value": float(values.mean()), "low": float(low), "high": float(high)}
+
+
+def write_plots(folder: str | Path, sweeps: dict[str, Rows], measure: str, study: Search | None = None) -> list[Path]:
+    """Draw each sweep, and the course of a study as trials.svg, into a folder; returns the files.
+
+    Raises:
+        InputError: the folder is not writable; MissingDependencyError: matplotlib is missing.
+    """
+    require("matplotlib", "plots", "'rnnreranker[plots]'")
+    import pandas
+
+    tables = {name: pandas.DataFrame(rows) for name, rows in sweeps.items()}
+    if study is not None:
+        tables["trials"] = pandas.DataFrame({"trial": range(len(study.history)), "value": study.history}, dtype=float)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, table in tables.items():
+        figure, axes = new_axes(*INCHES)
+        first = table.columns[0]
+        axes.set(xlabel=LABELS.get(first, first), ylabel=measure)
+        if name == "grid":
+            values = table.pivot(index=first, columns="k", values="value")
+            axes.plot(values.index, values, marker=".", label=[f"k {k}" for k in values])
+            axes.legend(frameon=False)
+        elif name == "trials":
+            axes.plot(table["value"], ".")
+            axes.plot(table["value"].cummax())
+        else:
+            middle, low, high = (table[end] for end in ENDS[name == "ablations"])
+            axes.errorbar(table[first], middle, yerr=[middle - low, high - middle], marker=".", capsize=2)
+            axes.tick_params(axis="x", rotation=90 if name == "ablations" else 0)
+        written.append(save_figure(figure, Path(folder) / f"{name}.svg"))
+    return written

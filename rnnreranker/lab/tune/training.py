@@ -17,15 +17,17 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import fields_of, find
+from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.request import Arm, StudyRequest
-from rnnreranker.lab.study.tasks import Task
+from rnnreranker.lab.study.tasks import Task, task_of, with_positive
 from rnnreranker.lab.study.trial import Studied
 from rnnreranker.lab.tune.objective import judged_topics
 from rnnreranker.lab.tune.request import HARD, MODEL, TuneTrainRequest, check
 from rnnreranker.lab.tune.space import Joint, Space
 from rnnreranker.lab.tune.sweeps import WHOLE, Rows, compared, without_parts
-from rnnreranker.lab.tune.trials import Report, Search, Tuned, fold_of, held_out_of, notice_if_few, search
+from rnnreranker.lab.tune.trials import Report, Search, Tuned, held_out_of, notice_if_few, search
+from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.request import FEW
 
@@ -42,12 +44,13 @@ class Trainings:
 
     def arm(self, joint: Joint) -> Arm:
         """The arm that trains with some settings."""
-        name = self.request.labeler.name
-        labeler = find("labeler", name)
-        known = [field.name for field in fields_of(labeler)] if issubclass(labeler.Params, RnnParams) else []
-        own = {key: value for key, value in joint.rnn.to_dict().items() if key in known}
-        own |= {**self.request.of_method, **(joint.labels.to_dict() if name != HARD else {})}
-        return Arm("trial", joint.train, joint.train.ranking.params, Written(name, own))
+        written = Written.read(self.request.method)
+        known = {field.name for field in fields_of(find("labeler", written.name))}
+        own = {name: value for name, value in joint.rnn.to_dict().items() if name in known}
+        own |= joint.labels.to_dict() if written.name != HARD else {}
+        searched = {*hints_of(RnnParams), *hints_of(LabelParams), "label_preset"}
+        own |= {name: value for name, value in written.params.items() if name not in searched}
+        return Arm("trial", joint.train, joint.train.ranking.params, Written(written.name, own))
 
     def value(self, joint: Joint, report: Report | None = None) -> float:
         """The best validation measure of a training (`joint.train.key_measure`; larger is better).
@@ -85,38 +88,42 @@ def tune_training(request: TuneTrainRequest) -> Tuned:
         UnavailableError, MissingDependencyError: an index, an encoder or a package is not available here.
     """
     check(request)
-    with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
-        trainings = load_trainings(request, folder)
-        space, task = request.searched.within(request.hits), trainings.task
-        training, checked = task.part(validation=False)["query_id"].nunique(), task.validation
-        sizes = f"{training} to train on, {len(checked)} to validate"
-        command.say(f"queries: {sizes}, {len(task.test)} to test")
-        notice_if_few(len(checked), "validation queries", FEW)
-        begun = time.perf_counter()
-        made = tune_jointly(trainings, space, request.trials, seed=request.seed, storage=request.storage)
-        command.say(f"{made.trials} trials, {made.pruned} ended early, {time.perf_counter() - begun:.1f} s")
-        tuned, plain = (trainings.tested(joint) for joint in (made.params, space.fixed))
-        seeds = request.final_seeds
-        how = f"test queries, {seeds} seeds averaged" if seeds > 1 else "test queries"
-        folds = [fold_of(made, training, tuned, plain)]
-        held_out = held_out_of(how, trainings.tested(None), plain, tuned, folds)
+    folder = tempfile.TemporaryDirectory(prefix="rnnreranker-tune-")  # it goes with the trainings that keep it
+    trainings = load_trainings(request, folder.name)
+    space, task = request.searched.within(request.hits), trainings.task
+    training, checked = task.part(validation=False)["query_id"].nunique(), task.validation
+    sizes = f"{training} to train on, {len(checked)} to validate"
+    command.say(f"queries: {sizes}, {len(task.test)} to test")
+    notice_if_few(len(checked), "validation queries", FEW)
+    begun = time.perf_counter()
+    made = tune_jointly(trainings, space, request.trials, seed=request.seed, storage=request.storage)
+    command.say(f"{made.trials} trials, {made.pruned} ended early, {time.perf_counter() - begun:.1f} s")
+    seeds = request.final_seeds
+    how = f"test queries, {seeds} seeds averaged" if seeds > 1 else "test queries"
+    part = (made, training, trainings.tested(made.params), trainings.tested(space.fixed))
+    held_out = held_out_of(how, trainings.tested(None), [part])
     searched = f"{space.fixed.train.key_measure} of validation"
     about = {
         "index": request.shown("index"),
         "topics": f"{request.shown('topics')} ({sizes})",
-        "encoder": str(trainings.studied.encoder),
+        "encoder": str(trainings.studied.encoder or "that of the index"),
         "method": str(Written.read(request.method)),
         "searched": f"{searched}, over candidates",
         "held out measure": f"{request.measure}, protocol {trainings.studied.protocol}, retrieval over the whole index",
         "seed": request.seed,
     }
     said = {"measure": request.measure, "seed": request.seed, "final seeds": seeds}
-    rows = partial(ablations, trainings, made.params)
-    return Tuned(made.params, made.params.sections(), about, said, {}, rows, made, held_out, searched)
+    rows = partial(ablations, trainings, made.params, kept=folder)
+    return Tuned(made.params, about, said, {}, rows, made, held_out, searched)
 
 
-def ablations(trainings: Trainings, joint: Joint, names: Sequence[str] = ("ablations",)) -> dict[str, Rows]:
-    """Train and test without each part of similarity and labels; rows as in `compared`."""
+def ablations(
+    trainings: Trainings, joint: Joint, names: Sequence[str] = ("ablations",), kept: object = None
+) -> dict[str, Rows]:
+    """Train and test without each part of similarity and labels; rows as in `compared`.
+
+    kept: holds the folder of the trainings.
+    """
     variants = {WHOLE: joint}
     for what, params in without_parts(joint.rnn).items():
         if params != joint.rnn:
@@ -149,45 +156,36 @@ def load_trainings(request: TuneTrainRequest, work: str | Path) -> Trainings:
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import check_held_out, topics_of
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.runs import Run
-    from rnnreranker.search.queries import trained_encoder
     from rnnreranker.search.searching import first_stage_of
     from rnnreranker.train.request import split
 
-    how = request.encoding
-    encoder, described = trained_encoder(how.encoder, open_index(request.index))
-    settings = {name: described.get(name) for name in ("pooling", "normalize")} | how.settings.given()
-    form = str(Written(encoder, {name: value for name, value in settings.items() if value is not None}))
-    qrels, texts = qrels_of(request.qrels), topics_of(request.topics)
-    positive = qrels[qrels["relevance"] >= request.relevant]
-    usable = [qid for qid in texts if qid in set(positive["query_id"])]
+    judged: Any = qrels_of(request.qrels)  # type: ignore[arg-type]  # `check` refuses None
+    texts = topics_of(request.topics)  # type: ignore[arg-type]
+    usable = with_positive(texts, judged, request.relevant)
     if len(usable) < LEAST:
         shown = request.shown("qrels")
         raise InputError(f"{len(usable)} of {len(texts)} topics have a positive in {shown}: too few to cut in three")
+    own, share, tested = judged, request.validation_share, dict[str, str]()
     if request.test_topics is not None and request.test_qrels is not None:
         judged, tested = qrels_of(request.test_qrels), judged_topics(request.test_topics, request.test_qrels)
         check_held_out(usable, tested)
-        share = request.validation_share
     else:
-        chosen = split(usable, request.test_share, request.seed)
-        judged, tested = qrels, {qid: texts[qid] for qid in usable if qid in chosen}
-        usable = [qid for qid in usable if qid not in chosen]
-        share = request.validation_share / (1 - request.test_share)
-    checked = split(usable, share, request.seed)
-    if not checked or len(checked) == len(usable):
-        raise InputError(f"{len(usable)} queries with {len(checked)} to validate: expected some of each")
-    topics = {**{qid: texts[qid] for qid in usable}, **tested}
-    own = positive[positive["query_id"].isin(usable)]
-    task = Task("tuning", request.seed, topics, own, frozenset(checked), tuple(tested))
+        chosen, share = split(usable, request.test_share, request.seed), share / (1 - request.test_share)
+        tested = {qid: text for qid, text in usable.items() if qid in chosen}
+        usable = {qid: text for qid, text in usable.items() if qid not in chosen}
+    how: dict[str, Any] = {"share": share, "relevant": request.relevant, "one_each": False}
+    task = task_of("tuning", request.seed, usable | tested, own, [*usable], tested, **how)
+    if not 0 < len(task.validation) < len(usable):
+        raise InputError(f"{len(usable)} queries with {len(task.validation)} to validate: expected some of each")
     run = None
     if request.run is not None:
-        whole = first_stage_of(request.run).head(request.hits)
-        if lost := [qid for qid in usable if qid not in whole]:
+        run = first_stage_of(request.run).head(request.hits)
+        run = run.of_queries([qid in usable for qid in run.qids])
+        if lost := [qid for qid in usable if qid not in run]:
             shown = request.shown("run")
             raise InputError(f"{shown}: {len(lost)} of the queries have no candidates (first: {lost[0]})")
-        run = Run.from_dict({qid: dict(whole[qid]) for qid in usable})
-    given: dict[str, Any] = {"encoder": form, "context": request.hits, "work": work, "device": request.device}
-    given |= {"measures": request.measure, "protocol": request.protocol, "model": {MODEL: {"candidates": 1}}}
-    study = StudyRequest(request.index, request.topics, request.qrels, **given)
+    given: dict[str, Any] = {"context": request.hits, "work": work, "device": request.device}
+    given |= {"encoder": request.encoder and str(Written.read(request.encoder)), "model": {MODEL: {"candidates": 1}}}
+    given |= {"measures": request.measure, "protocol": request.protocol}
+    study = StudyRequest(request.index, request.topics, request.qrels, **given)  # type: ignore[arg-type]
     return Trainings(request, Studied(study, [task], judged, run), task)

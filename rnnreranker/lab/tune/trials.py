@@ -20,12 +20,10 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.tables import interval
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.tune.space import Space
-from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
     import optuna
 
-    from rnnreranker.lab.tune.objective import Objective
     from rnnreranker.lab.tune.sweeps import Rows
 
 Report = Callable[[int, float], None]
@@ -77,40 +75,46 @@ def search(
         InputError: an unreadable storage or one of another search; no trial can be computed.
         MissingDependencyError: optuna is missing.
     """
-    described = {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed, **(about or {})}
+    distributions = space.distributions
+    described = {"space": repr(space.ranges), "fixed": repr(space.fixed), "seed": seed, **(about or {})}
     with study_of(storage, name, described, random_trials) as (optuna, study):
-        over = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-        done = len(study.get_trials(deepcopy=False, states=over))
+        state = optuna.trial.TrialState
+
+        def finished(*states: Any) -> list[Any]:
+            of = states or (state.COMPLETE, state.PRUNED)
+            found: list[Any] = study.get_trials(deepcopy=False, states=of)
+            return found
+
+        done = len(finished())
         if not done and (start := space.as_trial()):
             study.enqueue_trial(start)
+        for number in progress(range(done, trials), unit="trials", what=name):
+            study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=random_trials)
+            trial = study.ask(distributions)
 
-        def evaluated(trial: Any) -> float:
-            def report(step: int, value: float) -> None:
+            def report(step: int, value: float, trial: Any = trial) -> None:
                 trial.report(value, step)
                 if trial.should_prune():
                     raise optuna.TrialPruned
 
             params = None
             try:
-                params = space.suggest(trial)
-                return objective(params, report)
+                params = space.drawn(trial.params)
+                study.tell(trial, objective(params, report))
+            except optuna.TrialPruned:
+                study.tell(trial, state=state.PRUNED)
             except InputError as error:  # values that exclude one another, or an exponential weight that overflows
                 if params is not None and not isinstance(error, ParameterError):
                     raise
                 say(f"trial {trial.number} left out: {error}")
-                raise optuna.TrialPruned from None
-
-        for number in progress(range(done, trials), unit="trials", what=name):
-            study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=random_trials)
-            study.optimize(evaluated, n_trials=1)
-        finished = study.get_trials(deepcopy=False, states=over)
-        complete = [trial for trial in finished if trial.state == over[0]]
+                study.tell(trial, state=state.PRUNED)
+        complete = finished(state.COMPLETE)
         if not complete:
-            raise InputError(f"none of {len(finished)} trials could be computed; search other parameters")
-        best: Any = max(complete, key=lambda trial: (trial.value, -trial.number))
-        history = tuple(trial.value if trial.state == over[0] else None for trial in finished)
-        best_params = space.suggest(optuna.trial.FixedTrial(best.params))
-        return Search(best_params, float(best.value), len(finished), len(finished) - len(complete), history)
+            raise InputError(f"none of {len(finished())} trials could be computed; search other parameters")
+        best = max(complete, key=lambda trial: (trial.value, -trial.number))
+        history = tuple(trial.value if trial.state == state.COMPLETE else None for trial in finished())
+        pruned = len(history) - len(complete)
+        return Search(space.drawn(best.params), float(best.value), len(history), pruned, history)
 
 
 @contextmanager
@@ -150,27 +154,40 @@ def study_of(
             raise InputError(f"{shown}; give another {argument('storage')}") from None
 
 
-def held_out_of(how: str, base: Any, default: Any, tuned: Any, folds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What (T,) values of topics come to that did not influence the choice of settings.
+def held_out_of(how: str, base: Any, parts: Sequence[tuple[Search, int, np.ndarray, np.ndarray]]) -> dict[str, Any]:
+    """What values of topics come to that did not influence the choice of settings.
 
-    how, topics; base, default, tuned: means of the first stage, the default and the tuned settings; gain, low, high, p:
-    tuned minus default, its 95% bootstrap interval over the topics, its paired t-test; folds: of `fold_of`.
+    Args:
+        base: (T,) values of the first stage.
+        parts: of each search its result, the number of topics searched, and the values of its test topics with the
+            tuned and the default settings, T in all.
+
+    Returns:
+        how, topics; base, default, tuned: means of the first stage, the default and the tuned settings; gain, low,
+        high, p: tuned minus default, its 95% bootstrap interval over the topics, its paired t-test; folds: params,
+        train topics, train (value), test topics, test, test default.
     """
+    tuned, default = (np.concatenate([part[place] for part in parts]) for place in (2, 3))
     [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
     means = {name: float(of.mean()) for name, of in (("base", base), ("default", default), ("tuned", tuned))}
-    gain = {"gain": gap["difference"], "low": gap["low"], "high": gap["high"], "p": gap["p"]}
-    return {"how": how, "topics": len(tuned), **means, **gain, "folds": list(folds)}
-
-
-def fold_of(made: Search, train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
-    """The result of a search on (T,) test topics, tuned and default; train: number of topics searched."""
+    folds = [
+        {
+            "params": made.params.to_dict(),
+            "train topics": searched,
+            "train": made.value,
+            "test topics": len(own),
+            "test": float(own.mean()),
+            "test default": float(other.mean()),
+        }
+        for made, searched, own, other in parts
+    ]
     return {
-        "params": made.params.to_dict(),
-        "train topics": train,
-        "train": made.value,
-        "test topics": len(tuned),
-        "test": float(tuned.mean()),
-        "test default": float(default.mean()),
+        "how": how,
+        "topics": len(tuned),
+        **means,
+        "gain": gap["difference"],
+        **{name: gap[name] for name in ("low", "high", "p")},
+        "folds": folds,
     }
 
 
@@ -179,22 +196,21 @@ class Tuned:
     """The result of a tuning on a query set.
 
     Attributes:
-        params: of the best trial; without trials the default. settings: the same as in a preset file.
-        about: entries of that file's head; said: entries of the record; inputs: fingerprints.
+        params: of the best trial; without trials the default.
+        about: entries of the head of a preset file; said: entries of the record; inputs: fingerprints.
         sweep: names → rows of sweeps around `params`.
         study, held_out: None without trials.
         searched: label of the objective.
     """
 
     params: Any
-    settings: dict[str, Any]
     about: dict[str, Any]
     said: dict[str, Any]
     inputs: dict[str, str]
     sweep: Callable[[Sequence[str]], dict[str, Rows]]
     study: Any = None
     held_out: Any = None
-    searched: str | None = None
+    searched: str = "all topics"
 
     def write(self, path: str | Path) -> None:
         """Write the settings as YAML for `--preset FILE`; its head gives the held-out values.
@@ -205,17 +221,17 @@ class Tuned:
         study, kept = self.study, self.held_out
         if not study:
             raise ValueError("a tuning without trials has nothing to write")
-        head = [f"{name}: {value}" for name, value in self.about.items()]
-        head += [
-            f"trials: {study.trials}, {study.pruned} of them ended early",
-            f"on the topics searched: {study.value:.4f} (best of the trials, so too good)",
-            f"held out ({kept['how']}, {kept['topics']} topics): tuned {kept['tuned']:.4f}, "
-            f"default {kept['default']:.4f}, as retrieved {kept['base']:.4f}",
-            f"tuned minus default: {interval(kept['gain'], kept['low'], kept['high'])}, p = {kept['p']:.3f}",
-        ]
-        comment = "".join(f"# {' '.join(str(line).split())}\n" for line in ["Tuned by rnnreranker.", *head])
+        head = self.about | {
+            "trials": f"{study.trials}, {study.pruned} of them ended early",
+            "on the topics searched": f"{study.value:.4f} (best of the trials, so too good)",
+            f"held out ({kept['how']}, {kept['topics']} topics)": f"tuned {kept['tuned']:.4f}, default "
+            f"{kept['default']:.4f}, as retrieved {kept['base']:.4f}",
+            "tuned minus default": f"{interval(kept['gain'], kept['low'], kept['high'])}, p = {kept['p']:.3f}",
+        }
+        lines = ["Tuned by rnnreranker.", *(f"{name}: {value}" for name, value in head.items())]
+        comment = "".join(f"# {' '.join(line.split())}\n" for line in lines)
         with write_atomically(path) as stream:
-            stream.write((comment + yaml.safe_dump(self.settings, sort_keys=False)).encode())
+            stream.write((comment + yaml.safe_dump(self.params.to_dict(), sort_keys=False)).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -223,41 +239,6 @@ class Tuned:
             return self.said
         study = dataclasses.asdict(self.study) | {"params": self.params.to_dict()}
         return {**self.said, "study": study, "held out": self.held_out}
-
-
-def cross_validate(objective: Objective, space: Space, trials: int, folds: int, **kept: Any) -> dict[str, Any]:
-    """Tune on all folds but one and measure on that one, in turn; kept: seed and storage, see `tune`.
-
-    Raises:
-        InputError: as `Objective.folds` and `search`.
-    """
-    columns: list[tuple[np.ndarray, ...]] = []
-    of_folds = []
-    for fold, (train, test) in enumerate(objective.folds(folds)):
-        made = tune(objective, space, trials, topics=train, name=f"fold {fold}", **kept)
-        tuned, default = objective.values(made.params, test), objective.values(space.fixed, test)
-        columns.append((objective.base(test), default, tuned))
-        of_folds.append(fold_of(made, len(train), tuned, default))
-    base, default, tuned = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return held_out_of(f"{folds}-fold cross-validation", base, default, tuned, of_folds)
-
-
-def tune(
-    objective: Objective,
-    space: Space,
-    trials: int,
-    *,
-    topics: tuple[str, ...] | None = None,
-    name: str = "all topics",
-    **kept: Any,
-) -> Search:
-    """Search the settings that rank some topics best (None = all); kept: seed and storage."""
-    chosen = objective.topics if topics is None else topics
-
-    def mean(params: RnnParams, report: Report) -> float:
-        return objective.mean(params, chosen, report)
-
-    return search(mean, space, trials, name=name, about=objective.about(chosen), **kept)
 
 
 def notice_if_few(number: int, what: str, few: int) -> None:
