@@ -31,8 +31,8 @@ def rounded(value: Any) -> float | None:
 def spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
     """Mean and quartiles; with `ones` the share of values up to 1."""
     quartiles = np.quantile(values, [0.25, 0.5, 0.75])
-    found = dict(zip(("mean", "q1", "median", "q3"), map(rounded, [np.mean(values), *quartiles]), strict=True))
-    return found | ({"share_at_most_one": rounded((values <= 1).mean())} if ones else {})
+    measured = dict(zip(("mean", "q1", "median", "q3"), map(rounded, [np.mean(values), *quartiles]), strict=True))
+    return measured | ({"share_at_most_one": rounded((values <= 1).mean())} if ones else {})
 
 
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = PERSISTENCE) -> float:

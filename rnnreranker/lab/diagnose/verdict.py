@@ -71,9 +71,9 @@ def verdict(measured: dict[str, Any]) -> dict[str, Any]:
         "and what neighbours say spans 1: minmax makes both alike"
     )
     for word, reasons in ((RISKY, risks), (LITTLE, little)):
-        if found := [reason for reason, holds in reasons.items() if holds]:
-            return {"word": word, "scale": "minmax", "reasons": [*found, of_scale]}
-    found = [
+        if holding := [reason for reason, holds in reasons.items() if holds]:
+            return {"word": word, "scale": "minmax", "reasons": [*holding, of_scale]}
+    helping = [
         f"the run and the vectors rank differently (agreement {agreement:.3f}, limit {LIKELY:.3f}), so that each knows "
         "what the other does not: of the runs on record at or below the limit at least nine in ten gained"
         if agreement <= LIKELY
@@ -87,8 +87,8 @@ def verdict(measured: dict[str, Any]) -> dict[str, Any]:
         weights, what = mixture.weights(params), f"its ranks count ({order['only_order']})"
         part = params.lam * (weights[0] + (0 if order["only_order"] else weights[1]))
         what = what if order["only_order"] else "its ranks and scores count"
-        found.append(f"what the run knew is kept: {what}, {part:.0%} of the weight is theirs")
-    return {"word": HELPS if agreement <= LIKELY else MAY, "scale": "minmax", "reasons": [*found, of_scale]}
+        helping.append(f"what the run knew is kept: {what}, {part:.0%} of the weight is theirs")
+    return {"word": HELPS if agreement <= LIKELY else MAY, "scale": "minmax", "reasons": [*helping, of_scale]}
 
 
 TERMS = {

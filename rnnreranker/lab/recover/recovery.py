@@ -191,8 +191,8 @@ def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[st
     ranked = hidden[order_by_score(scores, np.array(docids, dtype=object))]
     precision = np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
     gaps = scores[hidden][:, None] - scores[~hidden]
-    found = precision[ranked].mean(), ranked[: ranked.sum()].mean(), ((gaps > 0) + (gaps == 0) / 2).mean()
-    return dict(zip(MEASURES, map(float, found), strict=True))
+    values = precision[ranked].mean(), ranked[: ranked.sum()].mean(), ((gaps > 0) + (gaps == 0) / 2).mean()
+    return dict(zip(MEASURES, map(float, values), strict=True))
 
 
 def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str, float | str]]:

@@ -86,8 +86,8 @@ def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
     for other, gap in best["against"].items():
         name = f"{BASE}, the model as it was" if other == BASE else other
         text = f"{interval(gap['difference'], gap['low'], gap['high'])}, p {gap['p_holm']:.3f} after Holm"
-        found = f"{'better' if gap['difference'] > 0 else 'worse'} than {name}"
-        said.append(f"{found if gap['p_holm'] < SURE else f'not surely apart from {name}'} ({text})")
+        sure = f"{'better' if gap['difference'] > 0 else 'worse'} than {name}"
+        said.append(f"{sure if gap['p_holm'] < SURE else f'not surely apart from {name}'} ({text})")
     return "; ".join(said) + "."
 
 

@@ -168,16 +168,16 @@ def with_rates(
     for arm in studied.arms.values():
         if arm.own.rates not in ("", arm.name):
             continue
-        found: dict[str, dict[float, float]] = {name: {} for name in names}
+        validated: dict[str, dict[float, float]] = {name: {} for name in names}
         for rate in sorted(rates):
             tried = dataclasses.replace(arm, rates=dict.fromkeys(names, rate))
             records = run_arms(studied, tasks, [tried])
             for name in names:
                 values = [one["validation"][CHOICE] for one in records if one["task"] == name]
-                found[name][rate] = float(np.mean(values))
+                validated[name][rate] = float(np.mean(values))
         chosen[arm.name] = {
             name: {"rate": max(own, key=lambda rate: own[rate]), "validation": {f"{r:g}": v for r, v in own.items()}}
-            for name, own in found.items()
+            for name, own in validated.items()
         }
     rates_of = {name: {task: one["rate"] for task, one in own.items()} for name, own in chosen.items()}
     arms = [dataclasses.replace(arm, rates=rates_of[arm.own.rates or arm.name]) for arm in studied.arms.values()]

@@ -298,8 +298,10 @@ class Studied:
             whole = dataclasses.replace(method, params={**method.params, "context": len(self.documents) + 1})
             degrees = self._labels(every, judged, index, whole, task, depth=len(self.documents))
             shared = {one.qid: dict(zip(one.docids, one.scores.tolist(), strict=True)) for one in degrees}
-            found = _run_of({qid: {d: score for d, score in own.items() if score > 0} for qid, own in shared.items()})
-            more["by_degrees"] = means_of(self.values(found.head(self.hits), task.test))
+            of_words = _run_of(
+                {qid: {d: score for d, score in own.items() if score > 0} for qid, own in shared.items()}
+            )
+            more["by_degrees"] = means_of(self.values(of_words.head(self.hits), task.test))
         if arm.mass is not None:
             more["mass"] = labels.metadata["labels"]["share"]
         return labels, index, more
@@ -415,9 +417,9 @@ def _of(run: Run, qids: Collection[str]) -> Run:
     return run.of_queries([qid in wanted for qid in run.qids])
 
 
-def _run_of(found: Mapping[str, Mapping[str, float]]) -> Run:
+def _run_of(scores: Mapping[str, Mapping[str, float]]) -> Run:
     """A run of the queries that have documents."""
-    return Run.from_dict({qid: own for qid, own in found.items() if own})
+    return Run.from_dict({qid: own for qid, own in scores.items() if own})
 
 
 def _parts_read(arm: Arm, kind: str) -> frozenset[str]:

@@ -15,10 +15,9 @@ from rnnreranker.base.errors import require
 from rnnreranker.base.figures import new_axes, save_figure
 from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
 from rnnreranker.lab.tune.objective import Objective
-from rnnreranker.lab.tune.trials import Search
+from rnnreranker.lab.tune.trials import Rows, Search
 from rnnreranker.rnn import RnnParams
 
-Rows = list[dict[str, Any]]
 CONTEXTS = (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
 LAMBDAS = tuple(round(0.05 * step, 2) for step in range(21))
 NEIGHBOURS = (3, 5, 7, 10, 15, 21, 30)

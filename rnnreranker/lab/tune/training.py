@@ -25,8 +25,8 @@ from rnnreranker.lab.study.trial import Studied
 from rnnreranker.lab.tune.objective import judged_topics
 from rnnreranker.lab.tune.request import HARD, MODEL, TuneTrainRequest, check
 from rnnreranker.lab.tune.space import Joint, Space
-from rnnreranker.lab.tune.sweeps import WHOLE, Rows, compared, without_parts
-from rnnreranker.lab.tune.trials import Report, Search, Tuned, held_out_of, notice_if_few, search
+from rnnreranker.lab.tune.sweeps import WHOLE, compared, without_parts
+from rnnreranker.lab.tune.trials import Report, Rows, Search, Tuned, held_out_of, notice_if_few, search
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.request import FEW

@@ -24,8 +24,7 @@ from rnnreranker.lab.tune.space import Space
 if TYPE_CHECKING:
     import optuna
 
-    from rnnreranker.lab.tune.sweeps import Rows
-
+Rows = list[dict[str, Any]]  # of a sweep
 Report = Callable[[int, float], None]
 RANDOM_TRIALS = 20
 
@@ -82,8 +81,8 @@ def search(
 
         def finished(*states: Any) -> list[Any]:
             of = states or (state.COMPLETE, state.PRUNED)
-            found: list[Any] = study.get_trials(deepcopy=False, states=of)
-            return found
+            trials: list[Any] = study.get_trials(deepcopy=False, states=of)
+            return trials
 
         done = len(finished())
         if not done and (start := space.as_trial()):
@@ -167,7 +166,7 @@ def held_out_of(how: str, base: Any, parts: Sequence[tuple[Search, int, np.ndarr
         high, p: tuned minus default, its 95% bootstrap interval over the topics, its paired t-test; folds: params,
         train topics, train (value), test topics, test, test default.
     """
-    tuned, default = (np.concatenate([part[place] for part in parts]) for place in (2, 3))
+    tuned, default = (np.concatenate([part[column] for part in parts]) for column in (2, 3))
     [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
     means = {name: float(of.mean()) for name, of in (("base", base), ("default", default), ("tuned", tuned))}
     folds = [
