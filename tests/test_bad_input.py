@@ -114,8 +114,8 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ),
         (
             {"index": "qrels.txt"},
-            "qrels.txt: looks like documents: make an index of them with "
-            "python -m rnnreranker.index --documents qrels.txt",
+            "qrels.txt: a file that is no index; expected a folder, or a .npy matrix with its ids beside it; "
+            "of documents make one with python -m rnnreranker.index --documents qrels.txt",
         ),
         ({"index": "indexes/mine"}, "indexes/mine: no such index folder; make one with python -m rnnreranker.index"),
         ({"index": "out", "output": "new.txt"}, "out: no index in this folder; expected `index` and `docid`"),
@@ -164,16 +164,6 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
 )
 def test_what_is_asked_for(expect_refusal: Refusal, other: dict[str, str], expected: str) -> None:
     expect_refusal(search, dense(**other), expected)
-
-
-@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz", "beir"])
-def test_documents_in_place_of_an_index(files: Path, expect_refusal: Refusal, name: str) -> None:
-    (files / "beir").mkdir()
-    for place in (files / name, files / "beir" / "corpus.jsonl"):
-        if not place.is_dir():
-            place.write_bytes(b"{}")
-    said = f"{name}: looks like documents: make an index .* python -m rnnreranker.index --documents {name}$"
-    expect_refusal(search, dense(index=name), said)
 
 
 def test_an_index_that_is_not_finished(files: Path, expect_refusal: Refusal) -> None:
@@ -403,7 +393,7 @@ def test_no_network_for_a_data_set(expect_refusal: Refusal, name: str) -> None:
 @pytest.mark.usefixtures("offline")
 def test_no_network_for_an_encoder(expect_refusal: Refusal) -> None:
     flags = "--index docs.npy --topics topics.tsv --output out/run.txt --encoder some-group/some-model"
-    expect_refusal(search, flags, "encoder some-group/some-model: not in the cache, and the hub does not give it")
+    expect_refusal(search, flags, "encoder some-group/some-model: not on this machine, and the hub does not give it")
 
 
 def test_a_prebuilt_index_that_is_not_known(expect_refusal: Refusal) -> None:

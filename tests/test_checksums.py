@@ -15,7 +15,6 @@ from rnnreranker.base import files
 from rnnreranker.base.checksums import DESCRIPTION, check_files
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode.graph import Refused
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.analysis import TermParams
 from rnnreranker.index.__main__ import main
@@ -35,9 +34,6 @@ class Letters:
     name, fingerprint, dimension, model = "letters", "letters-1", 4, None
     graph = path = None
     options = settings = EncoderParams().to_dict()
-
-    def by_graph(self) -> object:
-        raise Refused("it is made up")
 
     def encode(self, texts: list[str], **_: object) -> np.ndarray:
         return np.array([[1 + text.count(letter) for letter in "abcd"] for text in texts], dtype=np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -79,16 +78,13 @@ def test_models_for_something_else_are_refused(folder: Path, tmp_path: Path) -> 
     with pytest.raises(InputError, match=r"three: a classifier of 3 labels; expected .* one"):
         PairScorer.load(str(three))
     (tmp_path / "dense").mkdir()
-    with pytest.raises(InputError, match=r"a BertModel; expected a cross-encoder .*ForSequenceClassification"):
+    with pytest.raises(InputError, match=r"its weights lack .*expected a whole AutoModelForSequenceClassification"):
         PairScorer.load(str(make_encoder(tmp_path / "dense")))
     bare = tmp_path / "bare"
     bare.mkdir()
     for name in ("config.json", "model.safetensors"):
         shutil.copy(folder / name, bare)
     with pytest.raises(InputError, match=r"its tokenizer knows no words; expected tokenizer.json"):
-        PairScorer.load(str(bare))
-    (bare / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    with pytest.raises(InputError, match="a model without architectures"):
         PairScorer.load(str(bare))
     with pytest.raises(InputError, match=r"cross-encoder nonsuch: no such folder or model; .*ms-marco-minilm-l6"):
         PairScorer.load("nonsuch")
@@ -101,7 +97,7 @@ def test_scores_that_are_no_numbers_are_refused(folder: Path, tmp_path: Path, sc
     weights = load_file(broken / "model.safetensors")
     weights["classifier.bias"] = torch.full_like(weights["classifier.bias"], float("nan"))
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(InputError, match=r"6 of 6 scores are NaN or infinite \(first: 'w1 w2' with 'w3"):
+    with pytest.raises(InputError, match=r"broken: gives NaN or infinite values"):
         PairScorer.load(str(broken)).score(PAIRS)
     del weights["classifier.weight"]
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})

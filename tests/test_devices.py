@@ -138,8 +138,6 @@ def test_an_index_is_made_from_python_on_a_device(world: Path, tmp_path: Path) -
     rows = open_index(tmp_path / "out").vectors.fetch(np.arange(len(TEXTS)))
     expected = Encoder.load(str(world / "encoder"), pooling="mean").encode(TEXTS, what="documents")
     assert rows.tobytes() == expected.tobytes()
-    with pytest.raises(InputError, match="device=cpu: of dense, impact, tokens, neighbours, not of terms"):
-        build_index(pairs, tmp_path / "terms", parts=["terms"], device="cpu")
     with pytest.raises(InputError, match="e5: code of its own, which computes on the processor; not on cpu in float16"):
         Encoder.load("e5", devices=Devices(("cpu",), "float16"))
 

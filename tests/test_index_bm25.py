@@ -71,42 +71,6 @@ def test_prebuilt_names_are_known_without_java(bare: pytest.MonkeyPatch) -> None
     assert names == sorted(names)
 
 
-SEARCH = """
-import json, sys
-from pathlib import Path
-from rnnreranker.data.document import Document
-from rnnreranker.parts.bm25.part import Bm25Part
-from rnnreranker.index.build import write_index
-texts = {"d1": "Cats chase mice.", "d2": "dogs", "d3": "a cat, a cat, a dog", "d4": ""}
-documents = [Document(docid, text) for docid, text in texts.items()]
-output = Path(sys.argv[1])
-write_index(documents, output, [Bm25Part()])
-from rnnreranker.base.java import start_java
-start_java()
-from pyserini.search.lucene import LuceneSearcher
-searcher = LuceneSearcher(str(output / "bm25"))
-found = [hit.docid for hit in searcher.search("cat")]
-print(searcher.num_docs, found, searcher.doc("d2").raw())
-"""
-
-
-@pytest.mark.jvm
-@pytest.mark.long
-def test_bm25_is_made_and_searched_with_clean_output(tmp_path: Path) -> None:
-    if java._pyserini_folder() is None:
-        pytest.skip("pyserini is not installed")
-    try:
-        java.find_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SEARCH, str(tmp_path / "out")], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "3 ['d3', 'd1'] None\n"  # stemmed: Cats is cat; the empty document is left out; no texts
-    assert not [line for line in done.stderr.splitlines() if "WARN" in line or "INFO" in line]
-
-
 POOL = """
 import multiprocessing, sys
 from rnnreranker import UnavailableError, open_index, build_index
@@ -163,7 +127,7 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "more.jsonl").write_text(lines[3])
     assert index(["--append", str(tmp_path / "more.jsonl"), "--output", str(output)]) == 0
     assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
-    with pytest.raises(InputError, match=r"holds an index of .*other words \(language zh\); give --overwrite"):
+    with pytest.raises(InputError, match=r"holds an index of .*other bm25; give --overwrite"):
         index(made)
 
     asked = ["--index", str(output), "--topics", str(topics), "--retriever", "bm25", "--rerank", "none"]
@@ -197,32 +161,6 @@ def test_the_language_of_a_folder(tmp_path: Path) -> None:
     assert language("bm25", chinese, "en") == "en"
     assert language("elsewhere", chinese) == "en"
     assert language("bm25", {"schema": 2, "parts": {"bm25": {}}}) == "en"
-
-
-def test_bm25_of_nothing_is_refused(tmp_path: Path) -> None:
-    from rnnreranker.parts.bm25.part import build_bm25
-
-    with pytest.raises(InputError, match="no such folder; expected one with"):
-        build_bm25(tmp_path / "nowhere", tmp_path / "out")
-
-
-@pytest.mark.jvm
-@pytest.mark.model
-@pytest.mark.long
-def test_vectors_join_an_index_that_has_only_bm25(tmp_path: Path) -> None:
-    from rnnreranker.index.__main__ import main
-
-    try:
-        java.start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    documents, output = tmp_path / "docs.jsonl", tmp_path / "out"
-    documents.write_text('{"id": "a", "text": "purring cats"}\n{"id": "b", "text": "barking dogs"}\n')
-    assert main(["--documents", str(documents), "--output", str(output), "--parts", "bm25"]) == 0
-    assert not (output / "index").exists()
-    assert main(["--documents", str(documents), "--output", str(output)]) == 0
-    assert (output / "index").is_file()
-    assert any((output / "bm25").glob("segments_*"))
 
 
 @pytest.mark.jvm

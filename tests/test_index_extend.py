@@ -15,7 +15,6 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.graph import Refused
 from rnnreranker.encode.sparse import Encoded
 from rnnreranker.index import build
 from rnnreranker.index.__main__ import main
@@ -36,9 +35,6 @@ class WordEncoder:
     model = path = graph = None  # of transformers
     encoded = 0
     fail_after: int | None = None
-
-    def by_graph(self) -> Any:
-        raise Refused("it is made up")
 
     def _count(self, texts: Sequence[str]) -> np.ndarray:
         WordEncoder.encoded += len(texts)
@@ -199,7 +195,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for flags, said in (
         (
             ["--append", more],
-            rf"more\.jsonl:1: docid d18 is in {re.escape(str(index))} already; every document needs",
+            r"more\.jsonl:1: docid d18 repeats document 19; every document needs",
         ),
         (["--append", more, "--documents", more], "--documents beside --append; leave it out"),
         (["--append", more, "--parts", "dense", "--dtype", "float16"], "--parts and --dtype beside --append"),
@@ -235,7 +231,7 @@ def test_another_index_takes_what_is_encoded(flags: list[str], tmp_path: Path) -
         (["--parts", "impact"], "--from-index {index}: has none of dense, impact, tokens that --parts names"),
         (
             ["--dtype", "float16"],
-            r"--from-index {index}: holds an index of other vectors \(encoder words, dtype float32\)",
+            r"--from-index {index}: holds an index of other dense",
         ),
     ],
 )

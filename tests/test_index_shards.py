@@ -5,10 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -111,27 +107,4 @@ def test_a_cluster_that_loses_a_worker(
     work = tmp_path / "index.partial" / "vectors"
     with cluster_that_loses_a_worker(backend, lambda: any(work.glob("*.npy"))) as address:
         assert main([*flags(documents, encoder, output), "--backend", backend, "--address", address]) == 0
-    assert digests(output) == plain
-
-
-@pytest.mark.slow
-def test_four_processes_of_which_one_is_killed(
-    plain: dict[str, str], documents: Path, encoder: Path, tmp_path: Path
-) -> None:
-    output = tmp_path / "index"
-    work = tmp_path / "index.partial" / "vectors"
-    command = [sys.executable, "-m", "rnnreranker.index", *flags(documents, encoder, output), "--threads", "1"]
-
-    def shard(number: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*command, "--shard-id", str(number), "--shard-num", "4"])
-
-    processes = [shard(number) for number in range(4)]
-    while not any(work.glob("000000-*.npy")):  # the first has one of its three blocks
-        assert processes[0].poll() is None
-        time.sleep(0.001)
-    processes[0].send_signal(signal.SIGKILL)
-    assert [process.wait() for process in processes] == [-signal.SIGKILL, 0, 0, 0]
-    assert shard(0).wait() == 0
-    assert len(list(work.glob("*.npy"))) == 9
-    assert subprocess.run(command, check=False).returncode == 0
     assert digests(output) == plain

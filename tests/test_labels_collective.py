@@ -48,7 +48,7 @@ def labelled(world: Path, made: Path, output: Path, *more: object) -> SoftLabels
 
 def tokens_of_queries(world: Path) -> dict[str, np.ndarray]:
     topics = dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines())
-    found = LateEncoder.load(str(world / "model"), query_length=8).encode_queries(list(topics.values()))
+    found = LateEncoder.load(str(world / "model"), query_length=8).encode(list(topics.values()), "query")
     return {
         qid: found.vectors[found.offsets[row] : found.offsets[row + 1]].astype(np.float64)
         for row, qid in enumerate(topics)

@@ -275,7 +275,7 @@ def test_the_graph_of_an_index_is_opened_without_its_vectors(tmp_path: Path) -> 
         _ = open_index(str(other)).graph
     add_parts(other, [LetterPart()])
     assert list(describe(other)["parts"]) == ["dense"]
-    with pytest.raises(InputError, match=r"rnnreranker\.json does not describe this neighbours; make it again"):
+    with pytest.raises(InputError, match=r"no neighbours in this index; add them with index --parts neighbours"):
         _ = open_index(str(other)).graph
 
 
@@ -307,7 +307,7 @@ def test_a_folder_that_this_package_did_not_make_gets_a_graph(
     [
         ([], "nowhere: neighbours is made of dense or impact or bm25, which this index does not have"),
         (["--parts", "neighbours:by=bm25"], "nowhere: neighbours is made of bm25, which"),
-        (["--encoder", "e5"], "--encoder e5: of dense; add dense to --parts"),
+        (["--encoder", "e5"], "--encoder without --documents, where only parts of others are made"),
     ],
 )
 def test_no_graph_of_what_is_not_there(tmp_path: Path, flags: list[str], said: str) -> None:

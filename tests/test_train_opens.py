@@ -106,7 +106,7 @@ def test_a_sparse_encoder(world: Path, tiny: Path, tmp_path: Path, architecture:
     trained(world, tiny, tmp_path / "out", f"sparse:{QUICK},architecture={architecture},lambda_d=0")
     folder = str(tmp_path / "out")
     own, model = SparseEncoder.load(folder), sentence_transformers.SparseEncoder(folder)
-    weights = own.encode_documents(TEXTS).toarray()
+    weights = own.encode(TEXTS, "document").weights.toarray()
 
     def named(row: np.ndarray) -> dict[str, float]:
         words = np.flatnonzero(row > 1e-5).tolist()
@@ -117,7 +117,7 @@ def test_a_sparse_encoder(world: Path, tiny: Path, tmp_path: Path, architecture:
     theirs = pyserini.SpladeDocumentEncoder(folder, device="cpu").encode(TEXTS, max_length=64)
     encoder = pyserini.SpladeQueryEncoder(folder, device="cpu")
     theirs += [encoder.encode(text, max_length=64) for text in ASKED]
-    for found, row in zip(theirs, [*weights, *own.encode_queries(ASKED).toarray()], strict=True):
+    for found, row in zip(theirs, [*weights, *own.encode(ASKED, "query").weights.toarray()], strict=True):
         scaled = {word: one * 256 / 5 for word, one in named(row).items()}  # whole numbers, as Lucene's impacts
         assert set(scaled) == {word for word, one in found.items() if one or word in scaled}
         assert found == pytest.approx({word: scaled.get(word, 0.0) for word in found}, abs=0.501)
@@ -132,8 +132,8 @@ def test_a_late_interaction_encoder(world: Path, tiny: Path, tmp_path: Path) -> 
     folder = str(tmp_path / "out")
     own, model = LateEncoder.load(folder), sentence_transformers.MultiVectorEncoder(folder)
     for theirs, mine in (
-        (model.encode_query(ASKED), own.encode_queries(ASKED)),
-        (model.encode_document(TEXTS), own.encode_documents(TEXTS)),
+        (model.encode_query(ASKED), own.encode(ASKED, "query")),
+        (model.encode_document(TEXTS), own.encode(TEXTS, "document")),
     ):
         for row, tokens in enumerate(theirs):
             expected = mine.vectors[mine.offsets[row] : mine.offsets[row + 1]]

@@ -182,13 +182,13 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
 def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"scorer='mlp': expected one of feed-forward"):
         ScorerParams("mlp", width=10)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="no scorer; expected a folder of"):
+    with pytest.raises(InputError, match="no rnnreranker-scorer; expected a folder of"):
         TrainedScorer(tiny)
     train_encoder(
         made(source), source, make_topics(), str(tiny), tmp_path / "out", TrainParams(max_steps=1), pooling="mean",
         scorer=small("feed-forward"), checkpoints=False,
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"out: is no encoder; use it by .*search --run RUN --rerank scorer:model="):
+    with pytest.raises(InputError, match=r"out: .*give pooling=mean or cls"):
         Encoder.load(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
         reranker(tmp_path / "out", source, {}).check(make_run())
@@ -201,7 +201,7 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
     config["scorer"]["blocks"] = 3
     other = {**config, "scorer": {**config["scorer"], "rate": 1e-4}}
     (tmp_path / "out" / "config.json").write_text(json.dumps(other))
-    with pytest.raises(InputError, match=r"config.json: no setting rate"):
+    with pytest.raises(InputError, match=r"no setting rate"):
         TrainedScorer(tmp_path / "out")
     (tmp_path / "out" / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"does not fit config.json"):

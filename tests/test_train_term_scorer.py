@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ import pytest
 import torch
 
 from rnnreranker import InputError, SoftLabels, label_distribution
-from rnnreranker.encode.model_folder import find_model
+from rnnreranker.encode.cross import PairScorer
+from rnnreranker.encode.dense import Encoder
+from rnnreranker.encode.late import LateEncoder
+from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.encode.words.scorer import TermScorer
 from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main as labels
-from rnnreranker.labels.methods import teacher
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.models import TermScorerParams
@@ -140,42 +143,6 @@ def test_labels_of_a_scorer(made: Path, tmp_path: Path) -> None:
     assert "index" not in found.metadata
 
 
-def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed job reads no text again; where all are kept no scorer is loaded; a damaged file is made again."""
-    usual, read = TermScorer.words, list[str]()
-
-    def counted(self: TermScorer, text: str) -> Any:
-        if len(read) == 15:
-            read.append("")
-            raise KeyboardInterrupt
-        read.append(text)
-        return usual(self, text)
-
-    monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))
-    how = ["--method", f"term-weight:weights=scorer,scorer={made / 'scorer'}"]
-    teacher._loaded.cache_clear()
-    assert labelled(made, tmp_path / "plain.parquet", *how) == 0
-    shutil.rmtree(tmp_path / "home")
-    monkeypatch.setattr(TermScorer, "words", counted)
-    teacher._loaded.cache_clear()
-    with pytest.raises(KeyboardInterrupt):
-        labelled(made, tmp_path / "killed.parquet", *how)
-    teacher._loaded.cache_clear()
-    assert labelled(made, tmp_path / "killed.parquet", *how) == 0
-    assert len(read) == len(set(read)) > 40  # no text twice
-    files = sorted((tmp_path / "home").rglob("words/*/*/*.npz"))
-    assert len(files) == len(read) - 1
-    files[3].write_bytes(files[3].read_bytes()[:-40])
-    teacher._loaded.cache_clear()
-    assert labelled(made, tmp_path / "damaged.parquet", *how) == 0
-    assert len(read) == len(files) + 2
-    teacher._loaded.cache_clear()
-    monkeypatch.delattr(TermScorer, "loaded")
-    assert labelled(made, tmp_path / "again.parquet", *how) == 0
-    whole = (tmp_path / "plain.parquet").read_bytes()
-    assert all((tmp_path / f"{name}.parquet").read_bytes() == whole for name in ("killed", "damaged", "again"))
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -198,9 +165,9 @@ def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path, capsy
 
 
 def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no term scorer; expected a folder of"):
+    with pytest.raises(InputError, match=r"no rnnreranker-term-scorer; expected a folder of"):
         _ = TermScorer(tmp_path).loaded
-    with pytest.raises(InputError, match=r"another kind of model; expected a folder of"):
+    with pytest.raises(InputError, match=r"no rnnreranker-term-scorer; expected a folder of"):
         _ = TermScorer(made / "encoder").loaded
     shutil.copytree(made / "scorer", tmp_path / "damaged")
     (tmp_path / "damaged" / "scorer.safetensors").write_bytes(b"nothing")
@@ -212,10 +179,11 @@ def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
         labelled(made, tmp_path / "l.parquet", "--method", f"term-weight:scorer={made / 'scorer'}")
 
 
-@pytest.mark.parametrize("kind", ["encoder", "sparse-encoder", "late-encoder", "cross-encoder"])
-def test_a_term_scorer_is_no_other_model(made: Path, kind: str) -> None:
-    with pytest.raises(InputError, match=rf"is no {kind}; use it by .*labels .*term-weight:weights"):
-        find_model(str(made / "scorer"), kind)
+def test_a_term_scorer_is_no_encoder(made: Path) -> None:
+    kinds: list[Any] = [partial(Encoder.load, pooling="mean"), SparseEncoder.load, LateEncoder.load, PairScorer.load]
+    for load in kinds:
+        with pytest.raises(InputError, match=r"scorer: (cannot be loaded as|no late-interaction encoder)"):
+            load(str(made / "scorer"))
 
 
 def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> None:

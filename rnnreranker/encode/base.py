@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,12 +14,10 @@ from rnnreranker.base.device import EXACT, Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import Params
-from rnnreranker.encode.graph import FORM, GraphModel, KeptGraph, Refused, kept_graph, make_graph
+from rnnreranker.encode.graph import FORM, GraphModel, KeptGraph, kept_graph, make_graph, rows_of
 from rnnreranker.encode.in_batches import Computed, encode_texts
-from rnnreranker.encode.model_folder import KINDS, ModelFolder, TextKind, check_kind, find_model, loading
+from rnnreranker.encode.model_folder import KINDS, PROMPTS, ModelFolder, TextKind, find_model, loading
 from rnnreranker.encode.named import TextModel
-
-ALONE = "a graph is known of float32 models with a known pooling and one type of tokens"
 
 
 class TextEncoder(ABC):
@@ -31,15 +30,13 @@ class TextEncoder(ABC):
     Attributes:
         name, digest: of the folder; model: the first of `models`; graph: its files, if it is one.
         dimension: numbers of a row; prompts: text before texts, by `TextKind`.
-        fingerprint: of all that its numbers depend on besides texts and `devices`; refused: why it has no graph.
+        fingerprint: of all that its numbers depend on besides texts and `devices`.
     """
 
     KIND: ClassVar[str]  # a key of KINDS, and of method, whose names are known
     Params: ClassVar[type[Params]]
-    arrays: ClassVar[frozenset[str]] = frozenset()  # that `query_arrays` gives
     fingerprint: str
     devices: Devices | None = None
-    refused: str = ""
 
     def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
         self.folder, self.name, self.params, self.models = folder, folder.name, params, models
@@ -73,21 +70,16 @@ class TextEncoder(ABC):
         """The encoder of `load`; on the processor computed by its graph in the home folder, made on first use.
 
         A graph takes half to nine tenths of the model's time, without torch; its numbers differ in the last bits.
+        Float32 models with a known pooling and one type of tokens have graphs.
         """
-        if devices is None and (graph := cls.graph_of(name, **given)) is not None:
-            return cls(cls.files(name), cls.Params(**given), GraphModel(graph))
-        made = cls.load(name, devices=devices, **given)
-        if devices is not None:
-            return made
-        try:
-            return made.by_graph()
-        except Refused:
-            return made
-
-    @classmethod
-    def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
-        key = cls.graph_key(cls.files(name), cls.Params(**given))
-        return None if key is None else kept_graph(key)
+        params, folder = cls.Params(**given), cls.files(name)
+        if devices is not None or (key := cls.graph_key(folder, params)) is None:
+            return cls.load(name, devices=devices, **given)
+        if (graph := kept_graph(key)) is None:
+            made = cls.load(name, **given)
+            if (graph := make_graph(key, made.model, made.digest)) is None:
+                return made
+        return cls(folder, params, GraphModel(graph))
 
     @classmethod
     def digest_of(cls, name: str) -> str:
@@ -96,9 +88,7 @@ class TextEncoder(ABC):
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        folder = find_model(name, cls.KIND)
-        check_kind(folder.path, cls.KIND)
-        return folder
+        return find_model(name, cls.KIND)
 
     @classmethod
     def by_torch(cls, folder: ModelFolder, params: Any, device: str, dtype: str) -> Any:
@@ -111,48 +101,17 @@ class TextEncoder(ABC):
         """The name of a model's graph, None without one; parts: settings in the graph."""
         return f"{cls.KIND}-{fingerprint(FORM, folder.content, *parts)}"
 
-    def by_graph(self) -> Self:
-        """This encoder by its graph, made on first use; Refused: it has none."""
-        if self.graph is not None:
-            return self
-        try:
-            if self.refused or (key := self.graph_key(self.folder, self.params)) is None:
-                raise Refused(self.refused or ALONE)
-            return self.with_graph(make_graph(key, self))
-        except Refused as refused:
-            self.refused = str(refused)
-            raise
-
-    def with_graph(self, graph: KeptGraph) -> Self:
-        return type(self)(self.folder, self.params, GraphModel(graph))
-
-    def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [self.rows(texts)]
-
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """(n, d): the output for documents, row by row; of a late-interaction encoder all tokens."""
         raise NotImplementedError
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """Encoded queries, by the names of `arrays`."""
+        """Encoded queries, by name."""
         raise NotImplementedError
 
     def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
         """How many of the texts that are not blank exceed the model's length."""
         return sum(one.cut for one in self._read(what, [text for text in texts if text.strip()]))
-
-    def _cut_at(self, given: int | None) -> int | None:
-        """Cut texts at a length, by default the model's limit; InputError: more, or a model without a limit."""
-        limit, path = self.model.about["limit"], self.folder.path
-        if limit is None:
-            if given is not None:
-                raise InputError(f"{path}: its length of texts is fixed; leave max_length out")
-            return None
-        if given is not None and given > limit:
-            raise InputError(f"max_length={given}: {path} takes at most {limit} tokens")
-        for model in self.models:
-            model.cut_at(given or limit, given or limit)
-        return int(given or limit)
 
     def _read(self, what: TextKind, texts: list[Any]) -> list[Any]:
         prompt = self.prompts[what]
@@ -161,11 +120,36 @@ class TextEncoder(ABC):
         return read
 
     def _compute(self, texts: Sequence[Any], what: TextKind, made: Any = None, **options: Any) -> Computed[Any]:
-        """The model's output for texts or pairs; made: applied to each batch; options: of `encode_texts`."""
+        """The model's output for texts or pairs; made: applied to each batch; options: of `encode_texts`.
+
+        Raises:
+            InputError: a text that is not a string; output that is NaN or infinite.
+        """
 
         def forward(model: Any, batch: list[Any]) -> Any:
-            output = model.forward(batch) if isinstance(model, TextModel) else model.forward(batch, what)
+            if isinstance(model, TextModel):
+                output: Any = model.forward([one.text for one in batch])
+            else:
+                output = model.forward(batch, what)
+            if not np.isfinite(rows_of(output)).all():
+                raise InputError(f"{self.name}: gives NaN or infinite values; try float32, or get the model again")
             return made(output) if made else output
 
         forwards = [partial(forward, model) for model in self.models]
         return encode_texts(texts, partial(self._read, what), forwards, devices=self.devices, **options)
+
+
+def cut_texts(models: Sequence[Any], path: Path, **given: int | None) -> list[int]:
+    """Cut texts at settings of lengths, one for both kinds or two; returns the lengths of queries and documents.
+
+    None = the model's own, 0 without a limit. InputError: a length beyond the limit of the models.
+    """
+    limit, own = models[0].about["limit"], models[0].about["lengths"]
+    for name, length in given.items():
+        if length is not None and length > (limit or 0):
+            takes = f"takes at most {limit} tokens" if limit else "cuts no texts; leave it out"
+            raise InputError(f"{name}={length}: {path} {takes}")
+    lengths = [length or own[side] for side, length in zip(PROMPTS, [*given.values()] * 2, strict=False)]
+    for model in models:
+        model.cut_at(*lengths)
+    return lengths if limit else [0, 0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home, fingerprint
 from rnnreranker.base.settings import Params
-from rnnreranker.encode.base import TextEncoder
+from rnnreranker.encode.base import TextEncoder, cut_texts
 from rnnreranker.encode.graph import LIBRARIES as OF_GRAPHS
 from rnnreranker.encode.kept_queries import kept_at
 from rnnreranker.encode.model_folder import ModelFolder, content_of
@@ -45,7 +44,8 @@ class PairScorer(TextEncoder):
                 f"{folder.path}: a classifier of {self.dimension} labels; expected a cross-encoder with one "
                 "(num_labels=1)"
             )
-        self.max_length, self.digest = self._cut_at(params.max_length) or 0, content_of(folder.path)
+        self.max_length = cut_texts(models, folder.path, max_length=params.max_length)[0]
+        self.digest = content_of(folder.path)
         versions = [metadata.version(library) for library in (OF_GRAPHS if self.graph else LIBRARIES)]
         by = (self.prompts["document"], self.model.computed_on, versions)
         self.fingerprint = fingerprint(self.KIND, self.digest, self.max_length, *by)
@@ -61,16 +61,7 @@ class PairScorer(TextEncoder):
         """
         computed = self._compute(pairs, "document", threads=threads)
         scores = np.concatenate([np.empty((0, 1), dtype=np.float32), *computed.parts])[computed.rows, 0]
-        if (wrong := np.flatnonzero(~np.isfinite(scores))).size:
-            query, text = pairs[int(wrong[0])]
-            raise InputError(
-                f"{self.name}: {len(wrong)} of {len(pairs)} scores are NaN or infinite (first: {query[:40]!r} with "
-                f"{text[:40]!r}); expected finite ones: train or get the model again"
-            )
         return ScoredPairs(scores, np.array([one.cut for one in computed.read], dtype=bool))
-
-    def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [self.score([*zip(texts, texts[::-1], strict=True), *itertools.pairwise(texts)]).scores[:, None]]
 
 
 def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int | None = None) -> ScoredPairs:
@@ -79,11 +70,9 @@ def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int
 
     The cache folder keeps them, so that a killed rerank resumes.
     """
-    distinct = sorted(set(texts))
-    key = fingerprint("pairs", query, distinct)
+    distinct, numbers = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    key = fingerprint("pairs", query, distinct.tolist())
     path = cache_home() / "pairs" / scorer.fingerprint / key[:2] / f"{key}.npz"
     pairs = [(query, text) for text in distinct]
-    kept = kept_at(path, {"scores", "cut"}, lambda: scorer.score(pairs, threads=threads)._asdict())
-    number_of = {text: number for number, text in enumerate(distinct)}
-    taken = [number_of[text] for text in texts]
-    return ScoredPairs(kept["scores"][taken], kept["cut"][taken])
+    kept = kept_at(path, lambda: scorer.score(pairs, threads=threads)._asdict())
+    return ScoredPairs(kept["scores"][numbers], kept["cut"][numbers])

@@ -4,14 +4,13 @@ torch.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
 import shutil
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,13 +19,14 @@ import numpy as np
 
 from rnnreranker.base.checksums import DESCRIPTION, check_files, note_files
 from rnnreranker.base.command import say
-from rnnreranker.base.errors import InputError, MissingDependencyError, require
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, write_atomically, write_json
 from rnnreranker.base.locks import alone
+from rnnreranker.base.private.transformers import attention_of
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.strict import read_json
 from rnnreranker.encode.in_batches import padded
-from rnnreranker.encode.model_folder import MASK, TextKind
+from rnnreranker.encode.model_folder import MASK, PROMPTS, TextKind, loading
 
 if TYPE_CHECKING:
     from rnnreranker.encode.transformer import TorchModel
@@ -40,13 +40,10 @@ LIBRARIES = ("onnxruntime", "tokenizers")  # that compute: another version may g
 LEAST_COSINE = 0.99999  # of what graph and model give
 LARGEST_DIFFERENCE = 1e-3  # of scores that they give
 OPSET = 17  # of ONNX: the newest that torch's exporter knows as a whole
-TEXTS = ["", "a", "What is reciprocal?", "naïve café 東京 — 3.14!", "one two three four five six seven " * 100]
+LONG = "one two three four five six seven " * 100
+TEXTS = ["", "a", "What is reciprocal?", "naïve café 東京 — 3.14!"]
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)  # words of texts that are drawn from the vocabulary
 _making = threading.Lock()  # threads of this process make one at a time, as processes do
-
-
-class Refused(Exception):
-    """Why an encoder has no graph."""
 
 
 @dataclass(frozen=True)
@@ -66,62 +63,45 @@ def kept_graph(key: str) -> KeptGraph | None:
     try:
         check_files(folder, FOLDER)
         about = read_json(folder / DESCRIPTION)
+        os.utime(folder)  # of the last use, for `_make_room`
     except InputError as error:
         say(f"{str(error).rpartition(';')[0]}; the graph is made again")
         return None
-    with contextlib.suppress(OSError):  # of the last use, for `_make_room`
-        os.utime(folder)
+    except OSError:
+        pass
     return KeptGraph(folder, about, fingerprint("graph", about["files"]))
 
 
-def make_graph(key: str, encoder: Any) -> KeptGraph:
-    """The graph of a `TextEncoder` by torch, made on first use; processes wait for each other.
+def make_graph(key: str, model: TorchModel, digest: str) -> KeptGraph | None:
+    """The graph of a model, made on first use; processes wait for each other.
 
-    Raises:
-        Refused: an unknown kind of model, a failed export or run, other numbers, a missing package, or a home folder
-            that cannot be written.
+    None: an unknown kind of model; its export or run fails or gives other numbers; a package or disk space is missing.
     """
-    try:
-        _check_known(encoder.model)
-        with _making, phase("making the encoder's graph"):
-            return _made(cache_home() / FOLDER / key, encoder)
-    except (MissingDependencyError, InputError) as error:
-        raise Refused(str(error)) from None
-    except OSError as error:
-        raise Refused(f"{error.filename or cache_home()}: {error.strerror or error}") from None
-
-
-def _check_known(model: TorchModel) -> None:
     from rnnreranker.encode.transformer import KNOWN
 
-    names = ", ".join(type(one).__name__ for one in model.modules.children())
-    if not re.fullmatch(model.kind.graph, names.replace(", ", ",")):
-        raise Refused(f"its modules are {names}")
-    kind = str(model.transformer.config.model_type)
-    dtypes = {str(one.dtype).removeprefix("torch.") for one in model.transformer.parameters()}
-    if kind not in KNOWN or dtypes != {"float32"}:
-        raise Refused(f"a graph is known of float32 {', '.join(KNOWN)}, not of {' and '.join(sorted(dtypes))} {kind}")
-    for package in ("onnx", "onnxruntime"):
-        require(package, "making the graph of an encoder", package)
-
-
-def _made(path: Path, encoder: Any) -> KeptGraph:
-    with alone(path.parent, f"{path.parent}: another process is making a graph; waiting for it"):
-        if (graph := kept_graph(path.name)) is not None:
-            return graph
-        about = {**encoder.model.about, "digest": encoder.digest}
-        with folder_written_whole(path) as folder:
-            _write(encoder.model, folder)
-            with _refused("the graph cannot be run"):
-                about["cosine"] = lowest_cosine(encoder, encoder.with_graph(KeptGraph(folder, about, "")))
-            if not about["cosine"] >= LEAST_COSINE:  # NaN neither
-                raise Refused(
-                    f"cosines to what it gives are from {about['cosine']:.6f} on; expected {LEAST_COSINE} at least"
-                )
-            about["files"] = {FOLDER: note_files(folder, FILES)}
-            write_json(folder / DESCRIPTION, about)
-        _make_room(path)
-        return KeptGraph(path, about, fingerprint("graph", about["files"]))
+    names = ",".join(type(one).__name__ for one in model.modules.children())
+    if not re.fullmatch(model.kind.graph, names) or model.transformer.config.model_type not in KNOWN:
+        return None
+    if {str(one.dtype) for one in model.transformer.parameters()} != {"torch.float32"}:
+        return None
+    path = cache_home() / FOLDER / key
+    waiting = f"{path.parent}: another process is making a graph; waiting for it"
+    try:
+        with _making, phase("making the encoder's graph"), alone(path.parent, waiting):
+            if (graph := kept_graph(key)) is not None:
+                return graph
+            about = {**model.about, "digest": digest}
+            with folder_written_whole(path) as folder:
+                _export(model, folder)
+                about["cosine"] = lowest_cosine(model, GraphModel(KeptGraph(folder, about, "")))
+                if not about["cosine"] >= LEAST_COSINE:  # NaN neither
+                    raise ValueError(about["cosine"])
+                about["files"] = {FOLDER: note_files(folder, FILES)}
+                write_json(folder / DESCRIPTION, about)
+            _make_room(path)
+            return kept_graph(key)
+    except Exception:  # torch and ONNX Runtime have classes of their own, some under Exception itself
+        return None
 
 
 def _make_room(newest: Path) -> None:
@@ -134,34 +114,10 @@ def _make_room(newest: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(model: TorchModel, folder: Path) -> None:
-    """Write operations optimised for every processor, and the weights; Refused: a failed export or run."""
+def _export(model: TorchModel, folder: Path) -> None:
+    """Write a model for batches of any size and length: operations optimised for every processor, and weights."""
     import onnxruntime
-
-    exported = folder / "exported.onnx"
-    _export(model, exported)
-    options = _options(onnxruntime, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED)
-    options.optimized_model_filepath = str(folder / GRAPH)
-    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", WEIGHTS)
-    options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
-    with _refused("ONNX Runtime cannot run or write the graph"):
-        onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
-    exported.unlink()
-    (folder / WEIGHTS).touch()  # none of a model so small that all its weights stand in the graph
-    with _refused("its tokenizer has no tokenizer.json"):
-        backend = model.modules.tokenizer.backend_tokenizer
-        words = type(backend).from_str(backend.to_str())  # one of its own
-    words.no_padding()
-    words.no_truncation()
-    with write_atomically(folder / TOKENIZER) as stream:
-        stream.write(words.to_str().encode())
-
-
-def _export(model: TorchModel, path: Path) -> None:
-    """Write a model as ONNX, for batches of any size and length."""
     import torch
-
-    from rnnreranker.base.private.transformers import attention_of
 
     inputs = ["tokens", *(["kinds"] if model.about["kinds"] is not None else []), "attention"]
     late = model.kind.of == "MultiVectorEncoder"
@@ -182,16 +138,16 @@ def _export(model: TorchModel, path: Path) -> None:
 
     given = [torch.ones((2, 7), dtype=torch.int64) for _ in inputs]
     given[-1][1, 5:] = 0  # attention
-    sizes = {0: "texts", 1: "longest"}
+    sizes, exported = {0: "texts", 1: "longest"}, folder / "exported.onnx"
     attends, quiet = attention_of(model.transformer), logging.root.manager.disable
     try:
         logging.disable(logging.WARNING)  # one thread at a time is here, which filters of warnings need
         model.transformer.set_attn_implementation("eager")  # fewer operations than those around torch's own attention
-        with torch.no_grad(), warnings.catch_warnings(action="ignore"), _refused("torch cannot export it"):
+        with torch.no_grad(), warnings.catch_warnings(action="ignore"):
             torch.onnx.export(
                 Whole().eval(),
                 tuple(given),
-                str(path),
+                str(exported),
                 input_names=inputs,
                 output_names=["output"],
                 dynamic_axes={**dict.fromkeys(inputs, sizes), "output": {0: "texts"}},
@@ -201,6 +157,19 @@ def _export(model: TorchModel, path: Path) -> None:
     finally:
         logging.disable(quiet)
         model.transformer.set_attn_implementation(attends)
+    options = _options(onnxruntime, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED)
+    options.optimized_model_filepath = str(folder / GRAPH)
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", WEIGHTS)
+    options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
+    onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
+    exported.unlink()
+    (folder / WEIGHTS).touch()  # none of a model so small that all its weights stand in the graph
+    backend = model.modules.tokenizer.backend_tokenizer
+    words = type(backend).from_str(backend.to_str())  # one of its own
+    words.no_padding()
+    words.no_truncation()
+    with write_atomically(folder / TOKENIZER) as stream:
+        stream.write(words.to_str().encode())
 
 
 def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
@@ -211,54 +180,43 @@ def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
     """
     ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
     lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
-    empty = ~ours.any(axis=1) & ~theirs.any(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        cosines = np.where(empty, 1.0, (ours * theirs).sum(axis=1) / lengths)
-    return float(cosines.min())
+        return float(np.where((ours == theirs).all(axis=1), 1.0, (ours * theirs).sum(axis=1) / lengths).min())
 
 
-def lowest_cosine(encoder: Any, other: Any) -> float:
-    """The lowest cosine of the outputs of two encoders for varied texts, together and each alone; 1 for scores.
+def lowest_cosine(model: TorchModel, other: Any) -> float:
+    """The lowest cosine of the outputs of two models for varied texts, together and each alone.
 
-    Raises:
-        Refused: their tokenizers give other tokens, or their scores differ.
+    Of scores 1 where they are near, else 0; 0 as well where the models read other tokens.
     """
-    lowest = 1.0
-    vocabulary = sorted(encoder.model.modules.tokenizer.get_vocab())
-    rng = np.random.default_rng(0)
-    texts = [*TEXTS, *(" ".join(rng.choice(vocabulary, size=length)) for length in LENGTHS)]
-    for own in [texts, *([text] for text in texts)]:
-        for one, two in zip(encoder.compared(own), other.compared(own), strict=True):
+    vocabulary, rng = sorted(model.modules.tokenizer.get_vocab()), np.random.default_rng(0)
+    texts: list[Any] = [*TEXTS, *(" ".join(rng.choice(vocabulary, size=length)) for length in LENGTHS)]
+    pairs, lowest = model.kind.output == "scores", 1.0
+    tasks: list[TextKind] = [*PROMPTS] if model.kind.of == "MultiVectorEncoder" else ["document"]
+    other.cut_at(**model.lengths)
+    for batch in [texts, *([text] for text in [*texts, LONG])]:
+        given = list(zip(batch, batch[::-1], strict=True)) if pairs else batch
+        for task in tasks:
+            one, two = (rows_of(which.forward(which.read(given, task), task)) for which in (model, other))
             if one.shape != two.shape:
-                raise Refused("its tokenizer.json gives other tokens than its tokenizer")
-            if one.shape[1] > 1 and len(one):
-                lowest = float(np.minimum(lowest, cosine_of(one, two)))  # NaN stays
-            elif len(one) and not np.abs(one - two).max() <= LARGEST_DIFFERENCE:
-                raise Refused(f"scores differ by more than {LARGEST_DIFFERENCE}")
+                return 0.0
+            near = float(np.abs(one - two).max() <= LARGEST_DIFFERENCE) if pairs else cosine_of(one, two)
+            lowest = float(np.minimum(lowest, near))  # NaN stays
     return lowest
 
 
-@contextlib.contextmanager
-def _refused(why: str) -> Iterator[None]:
-    """A block whose errors raise Refused, but for errors of writing files."""
-    try:
-        yield
-    except (Refused, OSError):
-        raise
-    except Exception as error:  # torch and ONNX Runtime have classes of their own, some under Exception itself
-        reason = str(error).strip().split("\n")[0][:200]
-        raise Refused(f"{why} ({type(error).__name__} {reason})") from None
+def rows_of(output: Any) -> np.ndarray:
+    """(n, d): the output of `forward` as one matrix."""
+    return np.concatenate([vectors for vectors, _ in output]) if isinstance(output, list) else output
 
 
 class CutTokens(NamedTuple):
-    """The cut tokens of a text or pair: numbers, types, whether there were more; attended: how many count, None =
-    all.
-    """
+    """The cut tokens of a text or pair: numbers, types, whether there were more; attended: how many count."""
 
     ids: list[int]
     kinds: list[int]
     cut: bool
-    attended: int | None = None
+    attended: int
 
     @property
     def length(self) -> int:
@@ -279,18 +237,12 @@ class GraphModel:
         skipped = self.about.get("skipped") or {}
         self._skipped = {kind: np.array(numbers, dtype=np.int64) for kind, numbers in skipped.items()}
         self._tokenizing = threading.Lock()  # a tokenizer keeps its limit in itself: one thread at a time
-        with phase("loading the encoder's graph", "loading the model"):
-            try:
-                self._tokenizer = tokenizers.Tokenizer.from_file(str(graph.folder / TOKENIZER))
-                self._tokenizer.no_padding()
-                options = _options(runtime, runtime.GraphOptimizationLevel.ORT_DISABLE_ALL)
-                path = str(graph.folder / GRAPH)
-                self._session = runtime.InferenceSession(path, options, ["CPUExecutionProvider"])
-            except Exception as error:  # the parsers of both libraries raise classes of their own, or Exception itself
-                reason = str(error).strip().split("\n")[0][:200]
-                raise InputError(
-                    f"{graph.folder}: cannot be loaded ({reason}); remove this folder, and the graph is made again"
-                ) from None
+        again = "remove this folder, and the graph is made again"
+        with phase("loading the encoder's graph", "loading the model"), loading(graph.folder, "a graph", again):
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(graph.folder / TOKENIZER))
+            self._tokenizer.no_padding()
+            options = _options(runtime, runtime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+            self._session = runtime.InferenceSession(str(graph.folder / GRAPH), options, ["CPUExecutionProvider"])
 
     def cut_at(self, query: int, document: int) -> None:
         self.lengths = {"query": query, "document": document}
@@ -301,30 +253,25 @@ class GraphModel:
         with self._tokenizing:
             self._tokenizer.enable_truncation(limit)
             encoded = self._tokenizer.encode_batch_fast(list(texts))
-        pad, expansion = self.about["pad"], self.about.get("expansion") if task == "query" else None
-        mask, attends = expansion or (None, True)
+        mask, attends = (self.about.get("expansion") if task == "query" else None) or (None, True)
         read = []
         for one in encoded:
-            ids = (one.ids or [pad]) if mask is None else one.ids + [mask] * (limit - len(one.ids))
-            read.append(CutTokens(ids, one.type_ids, bool(one.overflowing), None if attends else len(one.ids)))
+            ids = (one.ids or [self.about["pad"]]) if mask is None else one.ids + [mask] * (limit - len(one.ids))
+            read.append(CutTokens(ids, one.type_ids, bool(one.overflowing), len(ids) if attends else len(one.ids)))
         return read
 
     def forward(self, batch: Sequence[CutTokens], task: TextKind) -> Any:
-        tokens, attention = padded([one.ids for one in batch], self.about["pad"])
-        inputs = {"tokens": tokens, "attention": attention}
-        if self.about.get("kinds") is not None:
-            inputs["kinds"] = np.full_like(tokens, self.about["kinds"])
-            for row, one in zip(inputs["kinds"], batch, strict=True):
-                row[: one.length] = one.kinds
-        counted = attention.astype(bool)
-        for row, one in zip(attention, batch, strict=True):
-            if one.attended is not None:
-                row[one.attended :] = 0
+        """As of `TorchModel`."""
+        tokens, counted = padded([one.ids for one in batch], self.about["pad"])
+        attended = np.array([[one.attended] for one in batch])
+        inputs = {"tokens": tokens, "attention": (np.arange(tokens.shape[1]) < attended).astype(np.int64)}
+        if (kind := self.about.get("kinds")) is not None:
+            inputs["kinds"], _ = padded([one.kinds for one in batch], kind)
         output = self._session.run(None, inputs)[0]
         if not self._skipped:
             return output
-        counted &= ~np.isin(tokens, self._skipped[task])
-        return [(output[row][its], tokens[row][its].astype(np.int32)) for row, its in enumerate(counted)]
+        real = counted.astype(bool) & ~np.isin(tokens, self._skipped[task])
+        return [(output[row][its], tokens[row][its].astype(np.int32)) for row, its in enumerate(real)]
 
 
 def _options(runtime: Any, level: Any) -> Any:

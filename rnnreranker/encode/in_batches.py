@@ -45,9 +45,9 @@ class Computed(NamedTuple, Generic[T]):
 
 
 class CountedText(NamedTuple):
-    """A text for a model with its own tokenizer: how many tokens it reads, and whether there were more."""
+    """A text, or what a model makes of it: how many tokens the model reads, and whether there were more."""
 
-    text: str
+    text: Any
     length: int
     cut: bool
 
@@ -61,14 +61,13 @@ def encode_texts(
     tokens: int | None = None,
     threads: int | None = None,
     blank: bool = True,
-    length: Callable[[Any], int] = lambda one: one.length,
     progress: bool = False,
 ) -> Computed[T]:
     """The output of a model for texts; equal texts are computed once.
 
     Args:
         texts: strings, or tuples of strings; blank: whether those of white space alone are read.
-        read: gives what a model reads of texts, as `CountedText`; length: its number of tokens.
+        read: gives what a model reads of texts, as `CountedText`.
         forwards: compute a batch of that, one function a device; devices: None = the processor.
         tokens: padded tokens of a batch, at most; None = BATCH_TOKENS, on a GPU DEVICE_TOKENS.
         threads: None = one per core; progress: show a bar on stderr.
@@ -95,7 +94,7 @@ def encode_texts(
         finally:
             free.put(forward)
 
-    batches = list(_batches([length(one) for one in own], tokens or (DEVICE_TOKENS if elsewhere else BATCH_TOKENS)))
+    batches = list(_batches([one.length for one in own], tokens or (DEVICE_TOKENS if elsewhere else BATCH_TOKENS)))
     workers = min(each * len(forwards), len(batches))
     with one_torch_thread() if "torch" in sys.modules else nullcontext() as initializer, ExitStack() as stack:
         done: Iterator[tuple[list[int], T]] = map(compute, batches)
@@ -123,13 +122,11 @@ def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.nda
     >>> [part.tolist() for part in padded([[5, 6], [7]], 0)]
     [[[5, 6], [7, 0]], [[1, 1], [1, 0]]]
     """
-    longest = max(map(len, batch))
-    tokens = np.full((len(batch), longest), pad, dtype=np.int64)
-    attention = np.zeros((len(batch), longest), dtype=np.int64)
-    for row, entry in enumerate(batch):
-        tokens[row, : len(entry)] = entry
-        attention[row, : len(entry)] = 1
-    return tokens, attention
+    lengths = np.array([[len(entry)] for entry in batch])
+    attention = np.arange(lengths.max()) < lengths
+    tokens = np.full(attention.shape, pad, dtype=np.int64)
+    tokens[attention] = np.concatenate(batch)
+    return tokens, attention.astype(np.int64)
 
 
 def _in_stream(forward: Callable[[list[Any]], T], device: str) -> Callable[[list[Any]], T]:

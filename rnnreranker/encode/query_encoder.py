@@ -39,15 +39,11 @@ class QueryEncoder(nn.Module):
         truncate_dim: int | None = None,
     ) -> None:
         super().__init__()
-        self.transformer = transformer
-        self.pooling = pooling
-        self.normalize = normalize
-        require("sentence_transformers", "training an encoder", "'rnnreranker[train]'")
         from sentence_transformers.sentence_transformer.modules import Pooling
 
         hidden = int(transformer.config.hidden_size)
-        self.pooling_module = Pooling(hidden, pooling)
-        self.truncate_dim = truncate_dim
+        self.transformer, self.pooling_module = transformer, Pooling(hidden, pooling)
+        self.pooling, self.normalize, self.truncate_dim = pooling, normalize, truncate_dim
         width = min(hidden, truncate_dim or hidden)
         self.projection = nn.Linear(hidden, dimension) if width != dimension else None
         self.inverse_temperature = nn.Parameter(torch.tensor(inverse_temperature), requires_grad=learn_temperature)
@@ -73,18 +69,18 @@ class QueryEncoder(nn.Module):
 
 
 class PromptedTokens:
-    """Texts to padded token tensors, with the model's prompt before each query."""
+    """Texts to padded token tensors, with the model's prompt before each query.
 
-    def __init__(self, tokenizer: Any, prompt: str, max_length: int, lowercase: bool) -> None:
-        self.tokenizer = tokenizer
-        self.prompt = prompt
-        self.max_length = max_length
-        self.lowercase = lowercase
-        self._pad = tokenizer.pad_token_id or 0
+    text: the module of sentence-transformers with tokenizer and transformer; max_length: tokens of a query at most.
+    """
+
+    def __init__(self, text: Any, prompt: str, max_length: int) -> None:
+        self.text, self.prompt, self.max_length = text, prompt, max_length
+        self._pad = text.tokenizer.pad_token_id or 0
 
     def cut(self, texts: Sequence[str]) -> list[list[int]]:
-        prompted = [self.prompt + (text.lower() if self.lowercase else text) for text in texts]
-        ids_of_texts = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
+        prompted = [self.prompt + text for text in texts]
+        ids_of_texts = self.text.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
         return [tokens or [self._pad] for tokens in ids_of_texts]
 
     def pad(self, cut: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -114,7 +110,10 @@ def load_query_encoder(
     Raises:
         InputError, UnavailableError: as `find_model`; pooling that is not mean or cls, layers after pooling.
     """
-    transformers = require("transformers", "training an encoder", "'rnnreranker[train]'")
+    require("sentence_transformers", "training an encoder", "'rnnreranker[train]'")
+    from sentence_transformers.base.modules import Transformer
+    from transformers import AutoConfig
+
     folder = find_model(name)
     own = read_settings(folder.path, folder.known)
     if own.beyond:
@@ -123,58 +122,44 @@ def load_query_encoder(
     if pooling not in TRAINED_POOLINGS:
         known_ones = " or ".join(TRAINED_POOLINGS)
         raise InputError(f"{folder.path}: pooling is {pooling or 'not said in its files'}; give pooling={known_ones}")
-    normalize = bool(own.normalize if normalize is None else normalize)
-    path = folder.path / own.transformer
-    transformers.logging.disable_progress_bar()
+    normalize, path = bool(own.normalize if normalize is None else normalize), folder.path / own.transformer
     with loading(path, "an encoder"):
-        config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
-        if config.is_encoder_decoder:
-            raise InputError(f"{path}: an encoder-decoder model; expected an encoder")
-        tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model = load_whole(path, config=_with_dropout(config, dropout), dtype=torch.float32)
-        check_vocabulary(path, tokenizer, model)
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        for field in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
+            if dropout is not None and hasattr(config, field):
+                setattr(config, field, dropout)
+        model = load_whole(path, config=config, dtype=torch.float32)
+        check_vocabulary(path, model)
+        text = Transformer(str(path), model_kwargs={"local_files_only": True}, do_lower_case=own.lowercase)
+        text.model = model
     scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
     encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature, own.truncate_dim)
     for parameter in (getattr(model, "pooler", None) and model.pooler.parameters()) or ():
         parameter.requires_grad_(False)  # plays no part in the vector
-    limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None), own.max_length]
-    limit = min(value for value in (*limits, max_tokens, 512) if value)
-    return encoder, PromptedTokens(tokenizer, own.query_prompt, limit, own.lowercase), folder.path
+    limit = min(value for value in (text.max_seq_length, own.max_length, max_tokens, 512) if value)
+    return encoder, PromptedTokens(text, own.query_prompt, limit), folder.path
 
 
-def _with_dropout(config: Any, dropout: float | None) -> Any:
-    if dropout is not None:
-        for field in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
-            if hasattr(config, field):
-                setattr(config, field, dropout)
-    return config
-
-
-def write_encoder(folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, max_length: int) -> None:
+def write_encoder(
+    folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, max_length: int, projected: bool = True
+) -> None:
     """Write the encoder as sentence-transformers does; max_length: tokens at which texts are cut.
 
     A projection becomes a Dense module, which `search` and sentence-transformers apply; Pyserini loads only folders
-    without one.
+    without one. projected: False without projection.
     """
-    import torch
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.base.modules import Dense, Normalize
 
-    encoder.transformer.save_pretrained(folder)
-    tokens.tokenizer.save_pretrained(folder)
-    lengths: dict[str, Any] = {"max_seq_length": max_length, "do_lower_case": tokens.lowercase}
-    text = Transformer(str(folder), model_kwargs={"local_files_only": True}, **lengths)
-    text.model = encoder.transformer  # not what is read from a file that is written again below
-    modules: list[Any] = [text, encoder.pooling_module]
-    if (layer := encoder.projection) is not None:
-        sizes = (layer.in_features, layer.out_features)
+    tokens.text.max_seq_length = max_length
+    modules: list[Any] = [tokens.text, encoder.pooling_module]
+    layer = encoder.projection if projected else None
+    if layer is not None:
         weights: dict[str, Any] = {"init_weight": layer.weight.detach(), "init_bias": layer.bias.detach()}
-        modules.append(Dense(*sizes, activation_function=torch.nn.Identity(), **weights))
-    if encoder.normalize:
-        modules.append(Normalize())
+        modules.append(Dense(layer.in_features, layer.out_features, activation_function=nn.Identity(), **weights))
+    modules += [Normalize()] if encoder.normalize else []
     prompts = {"query": tokens.prompt} if tokens.prompt else {}
-    where = str(encoder.inverse_temperature.device)
-    options: dict[str, Any] = {"prompts": prompts, "similarity_fn_name": "dot"}
-    options["truncate_dim"] = encoder.truncate_dim if encoder.projection is None else None
-    whole = SentenceTransformer(modules=modules, device=where, **options)
+    options: dict[str, Any] = {"device": str(encoder.inverse_temperature.device), "similarity_fn_name": "dot"}
+    options["truncate_dim"] = encoder.truncate_dim if layer is None else None
+    whole = SentenceTransformer(modules=modules, prompts=prompts, **options)
     whole.save_pretrained(str(folder), create_model_card=False)

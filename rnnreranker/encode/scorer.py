@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_json
-from rnnreranker.base.strict import read_json
-from rnnreranker.encode.model_folder import SCORER_TYPE, loading, model_type
+from rnnreranker.encode.model_folder import config_of, loading
 from rnnreranker.encode.params import ScorerParams
 from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
 from rnnreranker.encode.transformer import load_rest, save_rest
@@ -25,13 +23,8 @@ class ScorerNetwork(nn.Module):
     def __init__(self, dimension: int, hidden: int, params: ScorerParams) -> None:
         super().__init__()
         self.kind, width = params.scorer, params.width
-        options: dict[str, Any] = {
-            "dim_feedforward": 4 * width,
-            "dropout": params.dropout,
-            "activation": "gelu",
-            "batch_first": True,
-            "norm_first": True,
-        }
+        options: dict[str, Any] = {"dim_feedforward": 4 * width, "dropout": params.dropout, "activation": "gelu"}
+        options |= {"batch_first": True, "norm_first": True}
         self.document = nn.Sequential(nn.Linear(dimension, width), nn.LayerNorm(width))
         self.query = nn.Sequential(
             nn.Linear(hidden if self.kind == "decoder" else dimension, width), nn.LayerNorm(width)
@@ -118,14 +111,10 @@ class CandidateScorer(nn.Module):
         return scores * self.inverse_temperature
 
 
+TYPE = "rnnreranker-scorer"  # in config.json
 WEIGHTS = "model.safetensors"
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
 INNER = "encoder.transformer."  # names of the weights that stand there
-
-
-class EncodedQuery(NamedTuple):
-    states: torch.Tensor
-    attention: torch.Tensor
 
 
 class TrainedScorer:
@@ -139,60 +128,30 @@ class TrainedScorer:
     """
 
     def __init__(self, path: str | os.PathLike[str], device: str = "cpu") -> None:
-        self.path, self._device = Path(path), device
-        self.model, self.tokens = _load(self.path)
-        self.model.to(device)
+        folder, self._device = Path(path), device
+        config = config_of(folder, TYPE, "--scorer")
+        with loading(folder, "a scorer", "train it again"):
+            params, self.dimension = ScorerParams.of(config["scorer"]), int(config["dimension"])
+            how = {name: config[name] for name in ("pooling", "normalize")}
+            encoder, self._tokens, _ = load_query_encoder(str(folder / ENCODER), self.dimension, **how)
+            self.model = CandidateScorer(encoder, self.dimension, params)
+            load_rest(self.model, folder / WEIGHTS, INNER)
+        self.model.eval().to(device)
 
-    @property
-    def dimension(self) -> int:
-        return self.model.dimension
-
-    def encode(self, text: str) -> EncodedQuery:
-        with torch.no_grad():
-            numbers, attention = (part.to(self._device) for part in self.tokens.pad(self.tokens.cut([text])))
-            return EncodedQuery(self.model.encoder.states(numbers, attention), attention)
-
-    def score(self, query: EncodedQuery, documents: np.ndarray) -> np.ndarray:
+    def score(self, text: str, documents: np.ndarray) -> np.ndarray:
         """(n,) float64: the scores of the candidates of a query; documents: (n, d) float32."""
         with torch.no_grad():
+            numbers, attention = (part.to(self._device) for part in self._tokens.pad(self._tokens.cut([text])))
+            states = self.model.encoder.states(numbers, attention)
             near = torch.from_numpy(documents).to(self._device).unsqueeze(0)
             valid = torch.ones(near.shape[:2], dtype=torch.bool, device=self._device)
-            scores: np.ndarray = self.model.score(*query, near, valid)[0].double().cpu().numpy()
+            scores: np.ndarray = self.model.score(states, attention, near, valid)[0].double().cpu().numpy()
             return scores
 
 
 def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, max_length: int) -> None:
     """Write config.json, model.safetensors (scorer, projection, inverse temperature) and encoder/ into a folder."""
-    dense = model.encoder
-    hidden = int(dense.transformer.config.hidden_size)
-    alone = QueryEncoder(dense.transformer, dense.pooling, dense.normalize, hidden)  # a projection is ours to keep
-    alone.truncate_dim = dense.truncate_dim
-    config = {
-        "model_type": SCORER_TYPE,
-        "dimension": model.dimension,
-        "pooling": dense.pooling,
-        "normalize": dense.normalize,
-        "scorer": model.params.to_dict(),
-    }
-    (folder / ENCODER).mkdir(parents=True)
-    write_encoder(folder / ENCODER, alone, tokens, max_length)
+    write_encoder(folder / ENCODER, model.encoder, tokens, max_length, projected=False)
     save_rest(model, folder / WEIGHTS, INNER)
-    write_json(folder / "config.json", config)
-
-
-def _load(folder: Path) -> tuple[CandidateScorer, PromptedTokens]:
-    if model_type(folder) != SCORER_TYPE:
-        raise InputError(f"{folder}: no scorer; expected a folder of python -m rnnreranker.train --scorer")
-    path = folder / "config.json"
-    config = read_json(path)
-    with loading(folder, "a scorer", "train it again"):
-        try:
-            params, dimension = ScorerParams.of(config["scorer"]), int(config["dimension"])
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        encoder, tokens, _ = load_query_encoder(
-            str(folder / ENCODER), dimension, pooling=config["pooling"], normalize=config["normalize"]
-        )
-        model = CandidateScorer(encoder, dimension, params)
-        load_rest(model, folder / WEIGHTS, INNER)
-    return model.eval(), tokens
+    config = {"model_type": TYPE, "dimension": model.dimension, "scorer": model.params.to_dict()}
+    write_json(folder / "config.json", config | {name: getattr(model.dense, name) for name in ("pooling", "normalize")})

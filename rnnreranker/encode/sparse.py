@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from rnnreranker.base.command import cores
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import Params
-from rnnreranker.encode.base import TextEncoder
+from rnnreranker.encode.base import TextEncoder, cut_texts
 from rnnreranker.encode.model_folder import ModelFolder, TextKind
 from rnnreranker.encode.params import SparseEncoderParams
 
@@ -41,19 +40,12 @@ class SparseEncoder(TextEncoder):
 
     KIND: ClassVar[str] = "sparse-encoder"
     Params: ClassVar[type[Params]] = SparseEncoderParams
-    arrays: ClassVar[frozenset[str]] = frozenset({"weights", "terms", "offsets", "size", "words"})
 
     def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
         super().__init__(folder, params, *models)
-        self.max_length = self._cut_at(params.max_length) or 0
+        self.max_length = cut_texts(models, folder.path, max_length=params.max_length)[0]
         self.vocabulary, self.words = self.dimension, str(self.model.about["words"])
         self.fingerprint = fingerprint("sparse encoder", self.digest, self.max_length, self.prompts)
-
-    def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
-        return self.encode(texts, "document", threads=threads).weights
-
-    def encode_queries(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
-        return self.encode(texts, "query", threads=threads).weights
 
     def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> Encoded:
         """The weights of texts, in order; a blank text has no words.
@@ -62,33 +54,30 @@ class SparseEncoder(TextEncoder):
             texts: any strings; threads: None = one per core; what: selects the prompt and the way through the model.
 
         Raises:
-            InputError: a text that is not a string, weights that are not finite numbers from 0.
+            InputError: a text that is not a string, weights that are not finite.
         """
         from scipy.sparse import csr_matrix, vstack
 
         def made(weights: np.ndarray) -> csr_matrix:
             flat, (rows, words) = weights.reshape(-1), weights.shape
             nonzero = np.flatnonzero(flat)  # in a third of the time that scipy takes
-            values = flat[nonzero]
-            if not np.isfinite(values).all() or (values < 0).any():
-                raise InputError(f"{self.name}: weights that are no finite numbers from 0; expected a sparse encoder")
             offsets = np.searchsorted(nonzero, np.arange(rows + 1) * words)
-            return csr_matrix((values, nonzero % words, offsets), weights.shape)
+            return csr_matrix((flat[nonzero], nonzero % words, offsets), weights.shape)
 
-        at_once = min(threads or cores(), AT_ONCE)
         elsewhere = self.devices is not None and self.devices.elsewhere
         most = max(1, (DEVICE_LOGITS if elsewhere else LOGITS) // self.vocabulary)
+        at_once = min(threads or cores(), AT_ONCE)
         computed = self._compute(texts, what, made, tokens=most, threads=at_once, blank=False)
-        stacked = vstack([*computed.parts, csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr")
-        taken = stacked[computed.rows]
+        none = csr_matrix((1, self.vocabulary), dtype=np.float32)
+        taken = vstack([*computed.parts, none], "csr")[computed.rows]
         taken.sort_indices()
         return Encoded(csr_matrix(taken, dtype=np.float32), computed.cut)
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        weights: np.ndarray = self.encode_documents(texts).toarray()
+        weights: np.ndarray = self.encode(texts, "document").weights.toarray()
         return weights
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        weights = self.encode_queries(texts, threads=threads)
+        weights = self.encode(texts, "query", threads=threads).weights
         described = {"size": np.array(weights.shape[1]), "words": np.array(self.words)}
         return {"weights": weights.data, "terms": weights.indices, "offsets": weights.indptr, **described}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,16 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import skipped_tokens
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.in_batches import CountedText, count_tokens
-from rnnreranker.encode.model_folder import KINDS, MASK, PROMPTS, TextKind, prompts_of, read_settings, words_of
+from rnnreranker.encode.model_folder import (
+    KINDS,
+    MASK,
+    PROMPTS,
+    TextKind,
+    modules_of,
+    prompts_of,
+    read_settings,
+    words_of,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
 NO_LIMIT = 10**6  # tokenizers without a limit say a larger number
 CHUNK = 16  # tokens of a batch whose logits SpladePooling pools at a time
 KNOWN = ("bert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")  # `model_type`, of which graphs are known
+SPARSE = {"SpladePooling", "SparseStaticEmbedding", "SparseAutoEncoder", "Router"}  # modules of saved SparseEncoders
 
 
 class TorchModel:
@@ -31,12 +41,12 @@ class TorchModel:
         dense: the settings of a dense encoder, as in `settings_of`.
 
     Attributes:
-        modules: of sentence-transformers; transformer: of transformers, if there is one.
+        modules: of sentence-transformers; transformer: of transformers, None without one.
         about: as in `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills token
-            types), prompts (by `TextKind`), lowercase; for late interaction lengths, expansion (of queries: the token,
-            and whether it is attended to), skipped (tokens by `TextKind`); for sparse encoders words, their
+            types), prompts and lengths (by `TextKind`), lowercase; for late interaction expansion (of queries: the
+            token, and whether it is attended to), skipped (tokens by `TextKind`); words: of sparse encoders, their
             fingerprint.
-        computed_on: the kind of device and the type; token_type: of the tokens of documents.
+        computed_on: the kind of device and the type.
 
     Raises:
         InputError, MissingDependencyError: missing weights, other words than the model's; no sentence-transformers.
@@ -45,11 +55,10 @@ class TorchModel:
     graph = None
 
     def __init__(
-        self, kind: str, folder: Path, device: str = "cpu", dtype: str = EXACT, dense: dict[str, Any] | None = None
+        self, kind: str, folder: Path, device: str = "cpu", dtype: str = EXACT, dense: Mapping[str, Any] | None = None
     ) -> None:
-        self.kind, self.folder, self._device, self._dense = KINDS[kind], folder, device, dense
+        self.kind, self.folder, self._device, self._dense = KINDS[kind], folder, device, dense or {}
         self.computed_on = " ".join([device.partition(":")[0], *([] if dtype == EXACT else [dtype])])
-        self.token_type = int((dense or {}).get("document_type") or 0)
         self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
         with phase("importing torch and transformers", "imports"):
             package = require("sentence_transformers", f"the {kind} {folder}", self.kind.extra)
@@ -57,49 +66,38 @@ class TorchModel:
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         with phase("loading the model"):
-            self.modules = getattr(package, self.kind.of)(**self._modules(), device=device).eval()
+            self.modules = self._loaded(package).eval()
         inside = (one for one in self.modules.modules() if isinstance(one, transformers.PreTrainedModel))
-        if (transformer := next(inside, None)) is not None:
-            self.transformer = transformer
-            types = int(getattr(transformer.config, "type_vocab_size", 0))
-            if self.token_type >= max(1, types):
-                raise InputError(f"document_type={self.token_type}: {folder} has {types} token types")
+        self.transformer: Any = next(inside, None)
+        self._token_type = int(self._dense.get("document_type") or 0)
+        types = int(getattr(getattr(self.transformer, "config", None), "type_vocab_size", 0))
+        if self._token_type >= max(1, types):
+            raise InputError(f"document_type={self._token_type}: {folder} has {types} token types")
         if self.kind.of == "SparseEncoder":
             self._pool_sooner()
         put(self.modules, device, dtype)
         self.about = self._about()
         self.cut_at(**self.about["lengths"])
-        probe: Any = ("a", "a") if kind == "cross-encoder" else "a"
-        output = self.forward(self.read([probe], "document"), "document")
+        output = self.forward(self.read([("a", "a") if self.kind.output == "scores" else "a"], "document"), "document")
         self.about["dimension"] = int((output[0][0] if isinstance(output, list) else output).shape[1])
-        if kind == "sparse-encoder":
+        if self.kind.of == "SparseEncoder":
             self.about["words"] = words_of(self.modules.tokenizer, self.about["dimension"], folder)
 
-    def _modules(self) -> dict[str, Any]:
-        """Arguments of the class of sentence-transformers: the folder, or modules if settings choose the pooling."""
-        options: dict[str, Any] = {"dtype": self._dense["dtype"]} if self._dense else {}
-        given = {"model_name_or_path": str(self.folder), "local_files_only": True, "model_kwargs": options}
-        if not self.kind.whole or (self._dense and self._dense["pooling"] is None):
-            return given
-        from transformers import AutoTokenizer
-
-        own = read_settings(self.folder)
-        path = self.folder / own.transformer
-        whole = load_whole(path, self.kind.whole, **options)
-        check_vocabulary(path, AutoTokenizer.from_pretrained(path, local_files_only=True), whole)
-        if not self._dense:
-            return given
-        if whole.config.is_encoder_decoder:
-            raise InputError(f"{path}: an encoder-decoder model; expected an encoder with its pooling")
+    def _loaded(self, package: Any) -> Any:
+        """The model of the folder, or its transformer with the pooling of the settings."""
+        kind, folder, pooling = getattr(package, self.kind.of), str(self.folder), self._dense.get("pooling")
+        sparse = self.kind.of == "SparseEncoder" and SPARSE & {*modules_of(self.folder)[0]}
+        if self.kind.whole and not sparse and (pooling or not self._dense):
+            own = read_settings(self.folder)
+            path = self.folder / own.transformer
+            check_vocabulary(path, load_whole(path, self.kind.whole))
+        if not pooling:
+            return kind(folder, device=self._device, local_files_only=True)
         from sentence_transformers.base.modules import Transformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
-        text = Transformer(str(path), model_kwargs={**options, "local_files_only": True}, do_lower_case=own.lowercase)
-        words = text.tokenizer
-        words.padding_side = "right"
-        if words.pad_token is None:
-            words.pad_token = words.convert_ids_to_tokens(0)
-        return {"modules": [text, Pooling(int(whole.config.hidden_size), self._dense["pooling"])]}
+        text = Transformer(str(path), model_kwargs={"local_files_only": True}, do_lower_case=own.lowercase)
+        return kind(modules=[text, Pooling(text.get_embedding_dimension(), pooling)], device=self._device)
 
     def _pool_sooner(self) -> None:
         """Make SPLADE's pooling faster if its head is known; else bound its memory."""
@@ -107,27 +105,24 @@ class TorchModel:
             if type(module).__name__ == "SpladePooling":
                 module.chunk_size = CHUNK
         names = [type(one).__name__ for one in self.modules.children()]
-        if len(names) != 2 or names[1] != "SpladePooling" or self.transformer.config.model_type not in KNOWN:
-            return
-        pooling, head = self.modules[1], self.transformer.get_output_embeddings()
-        if pooling.pooling_strategy == "max" and pooling.activation_function == "relu":
-            self.modules[1] = splade_max(head)
-            head.forward = lambda states: states
+        if names[1:] == ["SpladePooling"] and self.transformer.config.model_type in KNOWN:
+            pooling, head = self.modules[1], self.transformer.get_output_embeddings()
+            if pooling.pooling_strategy == "max" and pooling.activation_function == "relu":
+                self.modules[1] = splade_max(head)
+                head.forward = lambda states: states
 
     def _about(self) -> dict[str, Any]:
         modules, words, first = self.modules, self.modules.tokenizer, self.modules[0]
-        positions = getattr(getattr(first, "config", None), "max_position_embeddings", None)
-        limits = [one for one in (modules.max_seq_length, positions) if one and one < NO_LIMIT]
-        limit = int(min(limits, default=512 if hasattr(self, "transformer") else NO_LIMIT))
+        limit = modules.max_seq_length or NO_LIMIT
+        limit = 512 if limit > NO_LIMIT and self.transformer is not None else min(limit, NO_LIMIT)
         pairs, usual = self.kind.output == "scores", modules.default_prompt_name
         typed = pairs and "token_type_ids" in words.model_input_names
-        named = {name: text for name, text in modules.prompts.items() if not pairs or name == usual}
         about: dict[str, Any] = {
             "limit": None if limit == NO_LIMIT else limit,
             "pad": getattr(words, "pad_token_id", None) or 0,
             "kinds": (words.pad_token_type_id or 0) if typed else None,
             "lengths": dict.fromkeys(PROMPTS, limit),
-            "prompts": prompts_of(named, usual),
+            "prompts": prompts_of({} if pairs and not usual else modules.prompts, usual),
             "lowercase": bool(getattr(first, "do_lower_case", False)),
         }
         if self.kind.of == "MultiVectorEncoder":
@@ -147,14 +142,12 @@ class TorchModel:
         """Set the tokens at which texts are cut, also in the modules, which are saved."""
         self.lengths, first = {"query": query, "document": document}, self.modules[0]
         if self.kind.of != "MultiVectorEncoder":
-            if self.modules.max_seq_length is None or self.modules.max_seq_length < NO_LIMIT:
+            if document < NO_LIMIT:
                 self.modules.max_seq_length = document
             return
-        first.query_length, first.document_length = None, document
-        if expansion := first.query_expansion:
-            first.query_expansion = {**expansion, "length": query}
-        else:
-            first.query_length = query
+        first.query_length, first.document_length = query, document
+        if first.query_expansion:
+            first.query_length, first.query_expansion = None, {**first.query_expansion, "length": query}
 
     def read(self, texts: Sequence[Any], task: TextKind) -> list[CountedText]:
         """Texts or pairs with their numbers of tokens, for `forward`."""
@@ -173,37 +166,26 @@ class TorchModel:
         ]
 
     def forward(self, batch: Sequence[CountedText], task: TextKind) -> Any:
-        """(b, d) float32: the output for a batch; for late interaction a list of vectors (t, d) float32 and token
-        numbers
-        (t,) int32 of each text.
+        """(b, d) float32: the output for a batch; for late interaction of each text vectors (t, d) float32 and token
+        numbers (t,) int32.
         """
         import torch
 
         blank = getattr(self.modules.tokenizer, "pad_token", "")  # in place of a text without any token
         with torch.inference_mode():
             with self._tokenizing:
-                features = self.features([one.text if one.length else blank for one in batch], task)
+                features = self.modules.preprocess([one.text if one.length else blank for one in batch], task=task)
+            if self._token_type and task == "document":
+                features["token_type_ids"] = torch.full_like(features["input_ids"], self._token_type)
             there = {
                 name: value.to(self._device) if hasattr(value, "to") else value for name, value in features.items()
             }
             if self.kind.of == "MultiVectorEncoder":
-                tokens, mask = (one.cpu() for one in self.tokens(there, task))
-                pairs = zip(tokens.float().numpy(), mask.numpy(), features["input_ids"].int().numpy(), strict=True)
+                outputs = self.modules(there, task=task)
+                tokens, real = outputs["token_embeddings"].float().cpu().numpy(), outputs["attention_mask"].bool().cpu()
+                pairs = zip(tokens, real.numpy(), features["input_ids"].int().numpy(), strict=True)
                 return [(vectors[its], ids[its]) for vectors, its, ids in pairs]
             return self.computed(there, task).cpu().numpy()
-
-    def features(self, texts: Sequence[Any], task: TextKind) -> dict[str, Any]:
-        import torch
-
-        features: dict[str, Any] = self.modules.preprocess(list(texts), task=task)
-        if self.token_type and task == "document":
-            features["token_type_ids"] = torch.full_like(features["input_ids"], self.token_type)
-        return features
-
-    def tokens(self, features: dict[str, Any], task: TextKind) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, t, d) token vectors, and (n, t) bool: which of them count."""
-        outputs = self.modules(dict(features), task=task)
-        return outputs["token_embeddings"], outputs["attention_mask"].bool()
 
     def computed(self, features: dict[str, Any], task: TextKind) -> torch.Tensor:
         import torch
@@ -245,7 +227,8 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
     """The model of a folder with all weights from its files; kind: the class of transformers.
 
     Raises:
-        InputError: missing weights, which transformers would draw at random; an AutoModel may lack those of a pooler.
+        InputError: missing weights, which transformers would draw at random; an AutoModel may lack those of a pooler;
+            an encoder-decoder model.
     """
     transformers = require("transformers", "encoding text", "transformers")
     transformers.logging.set_verbosity_error()
@@ -253,8 +236,32 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
         folder, local_files_only=True, output_loading_info=True, **options
     )
     if lost := sorted(name for name in loading_info["missing_keys"] if kind != "AutoModel" or "pooler" not in name):
-        raise InputError(f"{folder}: its weights lack {lost[0]} ({len(lost)} missing); get the model again")
+        raise InputError(
+            f"{folder}: its weights lack {lost[0]} ({len(lost)} missing); expected a whole {kind}: get the model again"
+        )
+    if model.config.is_encoder_decoder:
+        raise InputError(f"{folder}: an encoder-decoder model; expected an encoder")
     return model
+
+
+def check_vocabulary(folder: Path, model: Any) -> Any:
+    """The tokenizer of a folder; checks that every token has an embedding, and that there are words.
+
+    Raises:
+        InputError: token numbers beyond the embeddings; special tokens alone, as without a tokenizer's files.
+    """
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
+    if set(words.values()) <= {*tokenizer.all_special_ids}:
+        raise InputError(
+            f"{folder}: its tokenizer knows no words; expected tokenizer.json or vocab.txt in it: put those of "
+            "the model that it was trained from beside its weights"
+        )
+    if (largest := max(words.values())) >= rows:
+        raise InputError(f"{folder}: its tokenizer has token {largest}, its model {rows} embeddings; get it again")
+    return tokenizer
 
 
 def save_rest(model: Any, path: Path, inner: str) -> None:
@@ -272,22 +279,3 @@ def load_rest(model: Any, path: Path, inner: str) -> None:
     lost = [name for name in keys.missing_keys if not name.startswith(inner)]
     if lost or keys.unexpected_keys:
         raise InputError(f"{path}: does not fit config.json ({(lost + keys.unexpected_keys)[0]})")
-
-
-def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
-    """Check that every token has an embedding, and that there are words.
-
-    Raises:
-        InputError: token numbers beyond the embeddings; special tokens alone, as without a tokenizer's files.
-    """
-    words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
-    if words and set(words.values()) <= {*tokenizer.all_special_ids}:
-        raise InputError(
-            f"{folder}: its tokenizer knows no words; expected tokenizer.json or vocab.txt in it: put those of "
-            "the model that it was trained from beside its weights"
-        )
-    if not words or max(words.values()) >= rows:
-        raise InputError(
-            f"{folder}: its tokenizer has token {max(words.values(), default=0)}, its model {rows} embeddings; get it "
-            "again"
-        )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.method import names
 from rnnreranker.base.request import ShareRequest
 from rnnreranker.base.settings import hints_of, typed_name
@@ -25,10 +26,9 @@ from rnnreranker.index.request import (
     IndexRequest,
     forms_of,
     settings_with_flags,
-    usual_parts,
     with_settings,
 )
-from rnnreranker.parts.base import part
+from rnnreranker.parts.base import part, parts
 
 HOW = ("threads", "backend", "address", "device", "compute_dtype")
 FREE = {  # what is done → the flags that go with it
@@ -56,31 +56,41 @@ The settings of a part: python -m rnnreranker methods NAME
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args, started = make_parser().parse_args(argv), time.perf_counter()
-    if args.check is not None:
-        _check_typed(args, "check")
+    done = next((name for name in ("check", "append", "documents") if getattr(args, name)), "parts")
+    if usual := FREE.get(done):
+        left = vars(make_parser().parse_args([]))
+        typed = [flag(name) for name, value in vars(args).items() if name not in usual and value != left[name]]
+        beside = "without --documents, where only parts of others are made" if done == "parts" else f"beside --{done}"
+        refuse((typed, f"{' and '.join(typed)} {beside}; leave it out"))
+    if args.check:
         command.put(check_index(Path(args.check).expanduser()))
         return 0
     if args.output is None:
         raise InputError("give --output, the folder for the index, or --check, an index to check")
     output = Path(args.output).expanduser()
-    if args.append is not None:
-        _check_typed(args, "append")
+    if args.append:
         how = {name: getattr(args, name) for name in HOW}
         _tell(args, *extend_index(output, IndexRequest(args.append, **how)), started)
         return 0
     request, share = _request(args), command.request(args, ShareRequest).share
-    for other in ("overwrite", "from_index"):
-        if share and getattr(args, other):
-            raise InputError(f"--shard-id {args.shard_id} beside {flag(other)}, which one process does; leave it out")
-    if not args.documents:
-        if of_texts := [name for name in request.names if not part(name).made_of]:
-            raise InputError(
-                "give --documents, what to make an index of, --append, what to add to the one in --output, or parts "
-                f"alone that are made of others, as --parts neighbours, not {', '.join(of_texts)}"
-            )
-        _check_typed(args, "parts")
-    elif args.parts == AUTO:
-        request = _possible(request.with_own_vectors(), output)
+    of_texts = ", ".join(name for name in request.names if not part(name).made_of)
+    refuse(
+        *(
+            (share and getattr(args, other), f"--shard-id {args.shard_id} beside {flag(other)}, which one process does")
+            for other in ("overwrite", "from_index")
+        ),
+        (
+            not args.documents and of_texts,
+            "give --documents, what to make an index of, --append, what to add to the one in --output, or parts "
+            f"alone that are made of others, as --parts neighbours, not {of_texts}",
+        ),
+    )
+    if args.documents and args.parts == AUTO:
+        request = request.with_own_vectors()
+        if left_out := obstacles(request):
+            again = f"--documents {request.documents} --output {output} --parts {','.join(left_out)}"
+            command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")
+        request = replace(request, parts=[one for one in forms_of(request.parts) if one.name not in left_out])
     if share is None:
         _tell(args, *make_index(request, output), started)
         return 0
@@ -92,8 +102,8 @@ def main(argv: Sequence[str]) -> int:
 def _request(args: Any) -> IndexRequest:
     """Documents and parts of the flags."""
     if args.parts == AUTO:
-        of_vectors = args.documents.endswith(".npy")
-        usual = [name for name in usual_parts() if not of_vectors or name == USUAL or part(name).made_of]
+        alone = args.documents.endswith(".npy")
+        usual = (name for name, one in parts().items() if one.automatic and (not alone or name == USUAL or one.made_of))
         written = [Written(name) for name in usual]
     else:
         written = forms_of(USUAL if args.parts is None else args.parts)
@@ -120,27 +130,12 @@ def _tell(args: Any, built: Built, made: Sequence[str], started: float) -> None:
     )
 
 
-def _possible(request: IndexRequest, output: Path) -> IndexRequest:
-    if left_out := obstacles(request):
-        again = f"--documents {request.documents} --output {output} --parts {','.join(left_out)}"
-        command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")
-    return request.with_parts([name for name in request.names if name not in left_out])
-
-
-def _check_typed(args: Any, done: str) -> None:
-    usual = vars(make_parser().parse_args([]))
-    if typed := [name for name, value in vars(args).items() if name not in FREE[done] and value != usual[name]]:
-        beside = "without --documents, where only parts of others are made" if done == "parts" else f"beside --{done}"
-        raise InputError(f"{' and '.join(map(flag, typed))} {beside}; leave it out")
-
-
 def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("index", "Make an index of documents, of one part or several.", EPILOG, usage=USAGE)
     command.add_request_flags(parser, IndexRequest, "documents")
     command.add_request_flags(parser, FlagsRequest, "fields", "append", "output", "check")
-    command.add_request_flags(parser, IndexRequest, "from_index", "overwrite", "threads", "backend", "address")
+    command.add_request_flags(parser, IndexRequest, "from_index", "overwrite", *HOW)
     command.add_request_flags(parser, ShareRequest, "shard_id", "shard_num")
-    command.add_request_flags(parser, IndexRequest, "device", "compute_dtype")
     group = parser.add_argument_group("parts")
     command.add_request_flags(group, FlagsRequest, "parts")
     for one, field in settings_with_flags():

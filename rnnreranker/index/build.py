@@ -90,14 +90,12 @@ def write_index(
             "count": count,
             "content": content,
             "parts": {},
-            "fingerprint": fingerprint(content, *(mark for part in parts for mark in part.marks)),
+            "fingerprint": "",
             "inputs": inputs or {},
-            "versions": _versions(parts),
+            "versions": {},
             "files": {DOCIDS: note_files(result, names_in(result) - of_texts), TEXTS: note_files(result, of_texts)},
         }
-        _write(parts, result, result, described)
-        put_folder(result, output)
-    return Built(output, count, min(count, max(part.reused for part in parts)))
+        return _written(parts, result, output, described)
 
 
 def add_parts(
@@ -109,7 +107,7 @@ def add_parts(
     inputs: dict[str, Any] | None = None,
     count: int = 0,
 ) -> Built:
-    """Add parts to an index, in place of parts of the same names; without a description only their folders.
+    """Add parts to an index, in place of parts of the same names and of those made of them.
 
     Args:
         documents: those of the index, in order; None = from its texts.
@@ -119,29 +117,46 @@ def add_parts(
         InputError, UnavailableError: an index without texts for a part of texts; as `write_index`.
     """
     with partial_folder(output) as (work, result):
-        before = describe(output)
+        described = describe(output) or {"count": count, "parts": {}, "files": {}, "inputs": {}, "versions": {}}
         _begin(parts, work, threads)
         if not all(part.made_of for part in parts):
             documents = documents_of(output) if documents is None else documents
-            for block in blocks_of(progress(documents, unit="documents", what="index"), parts):
-                _add(block, parts)
-        made: dict[str, Any] = {"count": before.get("count", count), "parts": {}, "files": {}}
-        _write(parts, result, output, made)
-        if before:
-            replaced = {part.name for part in parts}
-            others = {name: one for name, one in before["parts"].items() if not {name, one.get("of")} & replaced}
-            kept = {name: group for name, group in before["files"].items() if name in (DOCIDS, TEXTS, *others)}
-            if len(others) < len(before["parts"]):  # while a part is replaced, the index says that it does not have it
-                write_json(output / DESCRIPTION, {**before, "parts": others, "files": kept})
-        for one in list(result.iterdir()):
-            (put_folder if one.is_dir() else os.replace)(one, output / one.name)
-        if before:
-            described = before | {"parts": others | made["parts"], "files": kept | made["files"]}
-            if marks := [mark for part in parts for mark in part.marks]:
-                described["fingerprint"] = fingerprint(before["content"], *marks)
-            described["versions"] = before["versions"] | _versions(parts)
-            write_json(output / DESCRIPTION, {**described, "inputs": before["inputs"] | (inputs or {})})
-    return Built(output, made["count"], min(made["count"], max(part.reused for part in parts)))
+            _pass(progress(documents, unit="documents", what="index"), parts)
+        replaced = {part.name for part in parts}
+        gone = [name for name, one in described["parts"].items() if {name, one.get("of")} & replaced]
+        lost = {name for part in gone for name in described["files"].pop(part, ())}
+        folders = {part.folder or part.name for part in parts}
+        for name in names_in(output) - lost:
+            if name.partition("/")[0] not in folders:
+                _link(output / name, result / name)
+        described["parts"] = {name: one for name, one in described["parts"].items() if name not in gone}
+        described["inputs"] |= inputs or {}
+        return _written(parts, result, output, described)
+
+
+def _link(file: Path, other: Path) -> None:
+    other.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(file, other)
+    except OSError:  # a file system without hard links
+        shutil.copy2(file, other)
+
+
+def _written(parts: Sequence[Part], result: Path, output: Path, described: dict[str, Any]) -> Built:
+    """Write and describe parts in a folder with all else of the index, which becomes `output`."""
+    marks = [mark for part in parts for mark in part.marks]
+    if "content" in described and (marks or not described["fingerprint"]):
+        described["fingerprint"] = fingerprint(described["content"], *marks)
+    packages = ["numpy", *(package for part in parts for package in part.packages)]
+    described["versions"] |= {"rnnreranker": __version__, **{package: installed(package) for package in packages}}
+    for part in parts:
+        described["parts"][part.name] = part.write(result, result / FOLDER, described["count"])
+        files = names_in(result).difference(*described["files"].values())
+        described["files"][part.name] = note_files(result, files)
+        if "content" in described:  # also for the parts that are made of this one
+            write_json(result / DESCRIPTION, described)
+    put_folder(result, output)
+    return Built(output, described["count"], min(described["count"], max(part.reused for part in parts)))
 
 
 def encode_ahead(
@@ -163,6 +178,7 @@ def encode_ahead(
         maker.start(work, request.threads)
     made, own = 0, 0
     alone = request.backend == "threads"  # one block after the other, on all cores
+    elsewhere = request.devices is not None and request.devices.elsewhere
 
     def jobs() -> Iterator[Job]:
         nonlocal made, own
@@ -174,7 +190,6 @@ def encode_ahead(
                     params, threads = request.chosen[maker.name].params, request.threads if alone else 1
                     yield maker.name, params, maker.devices, threads, [document.text for document in block], file
 
-    elsewhere = request.devices is not None and request.devices.elsewhere
     do_parts(
         encode_block,
         jobs() if makers else (),
@@ -195,8 +210,7 @@ def encode_block(
 
 @lru_cache(maxsize=4)
 def _maker(name: str, params: Any, devices: Devices | None) -> PartByEncoder:
-    maker = base.part(name).make(params, {})
-    assert isinstance(maker, PartByEncoder)
+    maker: Any = base.part(name).make(params, {})
     maker.devices = devices
     return maker
 
@@ -243,11 +257,7 @@ def partial_folder(output: Path) -> Iterator[tuple[Path, Path]]:
     with building(output):
         try:
             shutil.rmtree(result, ignore_errors=True)
-            try:
-                result.mkdir(parents=True)
-            except OSError as error:
-                said = error.strerror or error
-                raise InputError(f"{folder}: cannot be written ({said}); choose a folder that is yours") from None
+            result.mkdir(parents=True)
             yield folder, result
             done = True
         finally:
@@ -263,38 +273,34 @@ def _begin(parts: Sequence[Part], work: Path, threads: int | None) -> None:
         part.start(work, threads)
 
 
-def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part], texts: bool = True) -> tuple[int, str]:
+def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part], texts: bool) -> tuple[int, str]:
     """Pass all documents to the corpus, the docids and the parts; returns their number and digest."""
-    digest = hashlib.sha256()
-    count = 0
-    corpus_of = CorpusWriter(result) if texts else nullcontext()
-    with corpus_of as corpus, open(result / "docid", "w", encoding="utf-8", newline="\n") as docids:
-        for block in blocks_of(progress(_checked(documents, texts), unit="documents", what="index"), parts):
-            for document in block:
+    digest, count = hashlib.sha256(), 0
+    with (
+        CorpusWriter(result) if texts else nullcontext() as corpus,
+        open(result / "docid", "w", encoding="utf-8", newline="\n") as docids,
+    ):
+
+        def written() -> Iterator[Document]:
+            nonlocal count
+            for document in progress(_checked(documents, texts), unit="documents", what="index"):
                 if corpus is not None:
                     corpus.add(document)
                 docids.write(document.docid + "\n")
                 digest.update(f"[{_as_json(document.docid)}, {_as_json(document.text)}]".encode())
-            count += len(block)
-            _add(block, parts)
+                count += 1
+                yield document
+
+        _pass(written(), parts)
     if not count:
         raise InputError("no documents to index; expected at least one")
     return count, digest.hexdigest()[:16]
 
 
-def _add(block: list[Document], parts: Sequence[Part]) -> None:
-    for part in parts:
-        part.add(block)
-
-
-def _write(parts: Sequence[Part], result: Path, index: Path, described: dict[str, Any]) -> None:
-    """Write and describe parts; result: the folder of their files; index: the one with texts and all other parts."""
-    for part in parts:
-        described["parts"][part.name] = part.write(result, index / FOLDER, described["count"])
-        files = names_in(result).difference(*described["files"].values())
-        described["files"][part.name] = note_files(result, files)
-        if index == result:
-            write_json(result / DESCRIPTION, described)
+def _pass(documents: Iterable[Document], parts: Sequence[Part]) -> None:
+    for block in blocks_of(documents, parts):
+        for part in parts:
+            part.add(block)
 
 
 def blocks_of(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:
@@ -328,12 +334,8 @@ def _checked(documents: Iterable[Document], texts: bool) -> Iterator[Document]:
         notice(f"{empty} of {counted(len(seen), 'document')} have no text (first: {first_empty}); no word finds them")
 
 
-def _versions(parts: Sequence[Part]) -> dict[str, str]:
-    packages = ["numpy", *(package for part in parts for package in part.packages)]
-    return {"rnnreranker": __version__, **{package: _installed(package) for package in packages}}
-
-
-def _installed(package: str) -> str:
+def installed(package: str) -> str:
+    """The version of a Python package, "unknown" if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

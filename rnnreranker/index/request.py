@@ -15,16 +15,18 @@ from typing import Any
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest, refuse
+from rnnreranker.base.files import file_digest, files_digest
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting, typed_name
 from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.document import Document
-from rnnreranker.data.documents import GivenDocuments
+from rnnreranker.data.documents import GivenDocuments, load_documents
 from rnnreranker.data.fields import CHOICES, FIELDS, TITLE_AND_TEXT, fields_of
 from rnnreranker.parts.base import Part, part, parts
+from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
 
 AUTO = "auto"
@@ -45,8 +47,7 @@ class IndexRequest(ComputesOnDevices, Request):
         overwrite: make existing parts again, and replace an index of other inputs.
 
     Raises:
-        InputError: arguments of other types, no parts, unknown ones or settings; a device that is not here, or that no
-            part computes on.
+        InputError: arguments of other types, no parts, unknown ones or settings; a device that is not here.
     """
 
     documents: str | GivenDocuments = setting(
@@ -68,10 +69,7 @@ class IndexRequest(ComputesOnDevices, Request):
         super().__post_init__()
         _ = self.chosen
         check_backend(self.backend, self.address)
-        if self.devices is not None and not any(part(name).on_devices() for name in self.names):
-            encoded = ", ".join(name for name, one in parts().items() if one.on_devices())
-            shown = argument("device", self.device) if self.device else argument("compute_dtype", self.compute_dtype)
-            raise InputError(f"{shown}: of {encoded}, not of {', '.join(self.names)}")
+        _ = self.devices
 
     @cached_property
     def chosen(self) -> dict[str, Chosen]:
@@ -81,9 +79,6 @@ class IndexRequest(ComputesOnDevices, Request):
     @property
     def names(self) -> list[str]:
         return list(self.chosen)
-
-    def with_parts(self, chosen: Sequence[str]) -> IndexRequest:
-        return replace(self, parts=[one for one in forms_of(self.parts) if one.name in chosen])
 
     @property
     def without_texts(self) -> bool:
@@ -95,8 +90,6 @@ class IndexRequest(ComputesOnDevices, Request):
         Raises:
             InputError, UnavailableError: as `load_documents`; at once for an unknown name.
         """
-        from rnnreranker.data.documents import load_documents
-
         documents: Iterator[Document]
         if isinstance(self.documents, GivenDocuments):
             documents = iter(self.documents.documents)
@@ -121,26 +114,20 @@ class IndexRequest(ComputesOnDevices, Request):
         first = None
         with contextlib.suppress(*() if self.without_texts else (InputError,)):  # who reads all says what is wrong
             first = next(self.read(), None)
-        if first is None or first.vector is None:
-            return self
         forms = {one.name: one for one in forms_of(self.parts)}
-        if self.without_texts:
-            forms = {"dense": Written("dense"), **forms}
-            of_texts = [name for name in forms if name != "dense" and not part(name).made_of]
-            if of_texts:
-                raise InputError(
-                    f"{argument('parts', ','.join(of_texts))}: made of texts, and {self.documents} has vectors alone; "
-                    "expected dense or neighbours"
-                )
-        if "dense" not in forms:
+        if first is None or first.vector is None or not (self.without_texts or "dense" in forms):
             return self
-        given = dict(forms["dense"].params)
-        if given.pop("encoder", OWN) != OWN or {*given} - {"dtype"}:
-            raise InputError(
-                f"{argument('encoder')}: {self.documents} has vectors, which are used; leave the encoder out here, and "
-                "give it to search for the queries"
-            )
-        return replace(self, parts=list((forms | {"dense": Written("dense", {**given, "encoder": OWN})}).values()))
+        given = dict(forms.setdefault("dense", Written("dense")).params)
+        of_texts = [name for name in forms if name != "dense" and not part(name).made_of and self.without_texts]
+        refuse(
+            (of_texts, f"{argument('parts', ','.join(of_texts))}: made of texts, and {named} has vectors alone"),
+            (
+                given.pop("encoder", OWN) != OWN or {*given} - {"dtype"},
+                f"{argument('encoder')}: {named} has vectors, which are used; give the encoder to search, for queries",
+            ),
+        )
+        own = {"dense": Written("dense", {**given, "encoder": OWN})}
+        return replace(self, parts=list((own | forms | own).values()))
 
     def inputs(self) -> dict[str, Any]:
         """What distinguishes indexes, computed without loading documents or models."""
@@ -155,7 +142,6 @@ class IndexRequest(ComputesOnDevices, Request):
 
 def documents_mark(documents: str | GivenDocuments) -> str:
     """A fingerprint of the content of files, or the name of an ir_datasets id."""
-    from rnnreranker.base.files import file_digest, files_digest
     from rnnreranker.data import local, pydoc
     from rnnreranker.data.names import is_there
 
@@ -166,8 +152,6 @@ def documents_mark(documents: str | GivenDocuments) -> str:
     source = local.source(documents, "documents")
     path = Path(source).expanduser()
     if source.endswith(".npy") and path.is_file():
-        from rnnreranker.parts.vectors import open_vectors
-
         return open_vectors(path).fingerprint
     if path.is_dir():
         return files_digest(local.document_files(path), path)[:16]

@@ -88,10 +88,6 @@ class Part(ABC):
         return cls.made_of
 
     @classmethod
-    def on_devices(cls) -> bool:
-        return bool(cls.encoder)
-
-    @classmethod
     def inputs(cls, params: Any) -> str | None:
         """A fingerprint of the settings, without loading anything; None = settings do not distinguish indexes."""
         return fingerprint(params.to_dict()) if hints_of(cls.Params) and not cls.made_of else None
@@ -100,11 +96,6 @@ class Part(ABC):
     def params_of(cls, described: Mapping[str, Any]) -> Any:
         """The settings of a part in rnnreranker.json; another form raises TypeError, AttributeError or InputError."""
         return cls.Params(**described.get("settings", {}))
-
-    @classmethod
-    def summary(cls, described: Mapping[str, Any]) -> str:
-        said = ", ".join(f"{key} {value}" for key, value in cls.params_of(described).to_dict().items())
-        return f"other {cls.gives or cls.name}" + (f" ({said})" if said else "")
 
     @classmethod
     def at(cls, path: Path) -> Path | None:

@@ -208,7 +208,7 @@ def encoder_on(
     last = len(ordered) - 1
     tried = ordered if last < TRIED else [ordered[number * last // (TRIED - 1)] for number in range(TRIED)]
     lowest = cosine_of(encoder.rows(tried), usual.rows(tried)) if tried else 1.0
-    least = least_cosine(devices.dtype, settings.get("dtype"))
+    least = least_cosine(devices.dtype)
     if not lowest >= least:
         raise InputError(
             f"{usual.name} on {devices}: the lowest cosine of {counted(len(tried), 'text')} to what the processor "

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.tables import print_table
-from rnnreranker.index.opening import IndexOnDisk
-from rnnreranker.index.prebuilt import letters
+from rnnreranker.index.opening import IndexOnDisk, letters
 from rnnreranker.search.inputs import texts_in
 
 if TYPE_CHECKING:

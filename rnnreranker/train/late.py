@@ -10,7 +10,9 @@ from torch import Tensor
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.encode.late import cut_late, late_start
+from rnnreranker.base.settings import hints_of
+from rnnreranker.encode.base import cut_texts
+from rnnreranker.encode.late import late_start
 from rnnreranker.encode.model_folder import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import TorchModel, check_vocabulary
@@ -34,12 +36,11 @@ class LateLearner(TwoSidedLearner):
         super().__init__(start, params, inputs)
         self.folder = late_start(start.name, params.dimension).path
         with loading(self.folder, "a late-interaction encoder"):
-            lengths = LateEncoderParams(query_length=params.query_length, document_length=params.document_length)
-            self._late = TorchModel("late-encoder", self.folder, device)
-            cut_late(self._late, lengths, self.folder)
-            self.model, self.prompts = self._late.modules, self._late.about["prompts"]
-            check_vocabulary(self.folder, self.model.tokenizer, self.model[0].model)
-            own = int(self._late.about["dimension"])
+            late = TorchModel("late-encoder", self.folder, device)
+            lengths = {name: getattr(params, name) for name in hints_of(LateEncoderParams)}
+            cut_texts([late], self.folder, **lengths)
+            self.model, self.prompts, own = late.modules, late.about["prompts"], late.about["dimension"]
+            check_vocabulary(self.folder, self.model[0].model)
         if params.dimension not in (None, own):
             raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {start.name} has")
         self._contrast = find("loss", "info-nce")()
@@ -49,15 +50,15 @@ class LateLearner(TwoSidedLearner):
         return super().batch(rows) | {"contrast": contrast}
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
-        features = self._late.features([self.prompts[kind] + text for text in texts], kind)
+        features = self.model.preprocess([self.prompts[kind] + text for text in texts], task=kind)
         tensors = {name: value for name, value in features.items() if torch.is_tensor(value)}
         return tensors | {WRITTEN: torch.tensor([[bool(text.strip())] for text in texts])}
 
     def tokens(self, features: dict[str, Tensor], kind: TextKind) -> tuple[Tensor, Tensor]:
         """Vectors (n, t, d) float32, and which tokens count (n, t): none in blank texts."""
         given = {name: value for name, value in features.items() if name != WRITTEN}
-        vectors, real = self._late.tokens(given, kind)
-        return vectors.float(), real & features[WRITTEN]
+        outputs = self.model(given, task=kind)
+        return outputs["token_embeddings"].float(), outputs["attention_mask"].bool() & features[WRITTEN]
 
     def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
         return self.both(query, document, (self.params.similarity,))[0]

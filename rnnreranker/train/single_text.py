@@ -20,8 +20,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, TermParams
-from rnnreranker.encode.words.network import TermScorerNetwork, padded_pieces
-from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
+from rnnreranker.encode.words.scorer import TermScorerNetwork, fast_tokenizer, padded_pieces, write_term_scorer
 from rnnreranker.labels.export import check_texts
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.params import LONGEST

@@ -23,7 +23,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.model_folder import ModelSettings, TextKind, check_kind, read_settings, words_of
+from rnnreranker.encode.model_folder import ModelSettings, TextKind, read_settings, words_of
 from rnnreranker.encode.query_encoder import COSINE_SCALE
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.encode.words.segmentation import language_of, words
@@ -361,10 +361,10 @@ class SparseLearner(TwoSidedLearner):
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs)
         self.folder, path = start_folder(start.name, ("sparse-encoder", "encoder"))
-        check_kind(self.folder, "sparse-encoder")
         own = read_settings(self.folder)
         self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
         with loading(path, "a sparse encoder"):
+            load_whole(path, "AutoModelForMaskedLM")
             transformer = Transformer(str(path), transformer_task="fill-mask")
             transformer.max_seq_length = limit_of(path, transformer.model, params.max_length)
             modules = [transformer, SpladePooling("max")]

@@ -299,8 +299,7 @@ def limit_of(path: Path, model: Any, wanted: int | None) -> int:
     """
     if model.config.is_encoder_decoder:
         raise InputError(f"{path}: an encoder-decoder model; expected an encoder")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
-    check_vocabulary(path, tokenizer, model)
+    tokenizer = check_vocabulary(path, model)
     limits = [getattr(model.config, "max_position_embeddings", None), tokenizer.model_max_length]
     most = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
     if wanted is not None and wanted > most:

@@ -5,29 +5,59 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
+import torch
 
-from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import cache_home, fingerprint, write_json
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import write_json
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.threads import one_torch_thread
-from rnnreranker.base.strict import read_json
-from rnnreranker.encode.kept_queries import LIBRARIES, kept_at
-from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of, loading, model_type
+from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.model_folder import config_of, content_of, loading
 from rnnreranker.encode.transformer import load_rest, load_whole, save_rest
-from rnnreranker.encode.words.analysis import Analyser, PieceReader, TermParams
+from rnnreranker.encode.words.analysis import NO_TAG, Analyser, PieceReader, Pieces, TermParams
 
-if TYPE_CHECKING:
-    from rnnreranker.encode.words.network import TermScorerNetwork
-
+TYPE = "rnnreranker-term-scorer"  # in config.json
 WEIGHTS = "scorer.safetensors"  # of the linear layer and the tags
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
 INNER = "transformer."  # names of the weights that are there
-FOLDER = "words"  # of predicted weights in the cache folder
+ARGUMENTS = ("tokens", "attention", "tags")  # of `TermScorerNetwork.forward`
+
+
+class TermScorerNetwork(torch.nn.Module):
+    """Weights of tokens in their context: W h + b of the transformer's last states h (paper 004, eq. 2 and 3).
+
+    Args:
+        transformer: an encoder of transformers.
+        bmes: add an embedding of every token's BMES tag (section 3.2.1), which begins as zeros.
+    """
+
+    def __init__(self, transformer: Any, bmes: bool) -> None:
+        super().__init__()
+        size = int(transformer.config.hidden_size)
+        self.transformer = transformer
+        self.linear = torch.nn.Linear(size, 1)
+        torch.nn.init.normal_(self.linear.weight, std=0.02)
+        torch.nn.init.zeros_(self.linear.bias)
+        self.tags = torch.nn.Embedding(NO_TAG + 1, size, padding_idx=NO_TAG) if bmes else None
+        if self.tags is not None:
+            torch.nn.init.zeros_(self.tags.weight)
+
+    def forward(self, tokens: torch.Tensor, attention: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+        """(B, T) weights of (B, T) tokens; attention: 0 at padding; tags: as in `Pieces`."""
+        given = {"input_ids": tokens}
+        if self.tags is not None:
+            given = {"inputs_embeds": self.transformer.get_input_embeddings()(tokens) + self.tags(tags)}
+        weights: torch.Tensor = self.linear(self.transformer(**given, attention_mask=attention).last_hidden_state)
+        return weights.squeeze(-1)
+
+
+def padded_pieces(several: Sequence[Pieces], padding: int) -> dict[str, torch.Tensor]:
+    tokens, attention = padded([one.tokens for one in several], padding)
+    tags, _ = padded([one.tags for one in several], NO_TAG)
+    return {name: torch.from_numpy(part) for name, part in zip(ARGUMENTS, (tokens, attention, tags), strict=True)}
 
 
 class WeighedWord(NamedTuple):
@@ -42,20 +72,14 @@ class WeighedWord(NamedTuple):
 class TermScorer:
     """A trained term scorer, loaded on first use; path: a folder of `train --model term-scorer`.
 
-    The cache folder keeps weights by the scorer's files, the versions of torch and transformers, and the text.
-
     Raises:
         InputError: no such folder, another kind of model.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.name, self._folder = str(path), Path(path).expanduser()
-        if model_type(self._folder) != TERM_SCORER_TYPE:
-            no = "another kind of model" if (self._folder / "config.json").is_file() else "no term scorer"
-            raise InputError(f"{path}: {no}; expected a folder of python -m rnnreranker.train --model term-scorer")
+        self._folder = Path(path).expanduser()
+        self._config = config_of(self._folder, TYPE, "--model term-scorer")
         self.digest = content_of(self._folder)
-        versions = [metadata.version(library) for library in LIBRARIES]
-        self._kept = cache_home() / FOLDER / fingerprint(FOLDER, self.digest, versions)
         self._known: dict[str, dict[str, float]] = {}
 
     def words(self, text: str) -> list[WeighedWord]:
@@ -64,10 +88,6 @@ class TermScorer:
         Raises:
             InputError, MissingDependencyError: files that are missing or do not fit together; no jieba or PyStemmer.
         """
-        import torch
-
-        from rnnreranker.encode.words.network import padded_pieces
-
         network, reader = self.loaded
         pieces = reader.read(text)
         with torch.inference_mode(), one_torch_thread():
@@ -82,31 +102,25 @@ class TermScorer:
         """
         for text in texts:
             if text not in self._known:
-                self._known[text] = self._weights(text)
+                several: dict[str, list[float]] = {}
+                for one in self.words(text):
+                    if one.weight is not None:
+                        several.setdefault(one.word, []).append(one.weight)
+                kept = {word: [one for one in own if one >= 0] or own for word, own in several.items()}
+                self._known[text] = {word: sum(own) / len(own) for word, own in kept.items()}
         return [self._known[text] for text in texts]
-
-    def _weights(self, text: str) -> dict[str, float]:
-        def compute() -> dict[str, Any]:
-            weights = _by_word(self.words(text))
-            return {"words": np.array(list(weights), dtype=np.str_), "weights": np.array(list(weights.values()))}
-
-        key = fingerprint(text)
-        kept = kept_at(self._kept / key[:2] / f"{key}.npz", {"words", "weights"}, compute)
-        return dict(zip(kept["words"].tolist(), kept["weights"].tolist(), strict=True))
 
     @cached_property
     def loaded(self) -> tuple[TermScorerNetwork, PieceReader]:
-        with phase("loading the term scorer"), loading(self._folder, "a term scorer", "train it again"):
-            from rnnreranker.encode.words.network import TermScorerNetwork
-
-            folder, config = self._folder, read_json(self._folder / "config.json")
+        folder, config = self._folder, self._config
+        with phase("loading the term scorer"), loading(folder, "a term scorer", "train it again"):
             analyser = Analyser(TermParams(**config["terms"]))
             if analyser.fingerprint != config["analysis"]:
                 raise InputError(
                     f"{folder}: another version of its analyser cut its words; train it again, or install that one"
                 )
-            reader = PieceReader(fast_tokenizer(folder / ENCODER), analyser, int(config["max_length"]))
             network = TermScorerNetwork(load_whole(folder / ENCODER), bool(config["bmes"]))
+            reader = PieceReader(fast_tokenizer(folder / ENCODER), analyser, int(config["max_length"]))
             load_rest(network, folder / WEIGHTS, INNER)
         return network.eval(), reader
 
@@ -115,33 +129,17 @@ def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceRea
     network.transformer.save_pretrained(folder / ENCODER)
     reader.tokenizer.save_pretrained(folder / ENCODER)
     save_rest(network, folder / WEIGHTS, INNER)
-    config: dict[str, Any] = {
-        "model_type": TERM_SCORER_TYPE,
-        "terms": params.to_dict(),
-        "analysis": reader.analyser.fingerprint,
-    }
-    config |= {"max_length": reader.max_length, "bmes": network.tags is not None}
-    write_json(folder / "config.json", config)
+    about = {"model_type": TYPE, "terms": params.to_dict(), "analysis": reader.analyser.fingerprint}
+    write_json(folder / "config.json", about | {"max_length": reader.max_length, "bmes": network.tags is not None})
 
 
 def fast_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder, with offsets of tokens; InputError: it has no offsets."""
-    transformers = require("transformers", "encoding text", "transformers")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     if not tokenizer.is_fast:
         raise InputError(
             f"{folder}: its tokenizer does not say where tokens stand in a text; give a model with tokenizer.json"
         )
     return tokenizer
-
-
-def _by_word(words: Sequence[WeighedWord]) -> dict[str, float]:
-    several: dict[str, list[float]] = {}
-    for one in words:
-        if one.weight is not None:
-            several.setdefault(one.word, []).append(one.weight)
-    weight_of = {}
-    for word, weights in several.items():
-        kept = [weight for weight in weights if weight >= 0] or weights
-        weight_of[word] = sum(kept) / len(kept)
-    return weight_of

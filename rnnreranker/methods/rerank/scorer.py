@@ -55,5 +55,5 @@ class ScorerReranker(Reranker):
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         by_docid = np.argsort(candidates.docids.astype(str), kind="stable")
         scores = np.empty(len(candidates))
-        scores[by_docid] = self.model.score(self.model.encode(query.text), candidates.vectors[by_docid])
+        scores[by_docid] = self.model.score(query.text, candidates.vectors[by_docid])
         return scores

@@ -68,10 +68,6 @@ class NeighboursPart(Part):
         return (params.by,) if params.by else cls.made_of
 
     @classmethod
-    def on_devices(cls) -> bool:
-        return True
-
-    @classmethod
     def inputs(cls, params: GraphParams) -> None:
         """None: a graph of other settings is replaced, see `stands`."""
 

@@ -94,6 +94,6 @@ class Lexicon:
 
 
 def _kept(name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-    kept = kept_at(cache_home() / "tokens" / f"{name}.npz", {"values"}, lambda: {"values": make()})
+    kept = kept_at(cache_home() / "tokens" / f"{name}.npz", lambda: {"values": make()})
     values: np.ndarray = kept["values"]
     return values

@@ -124,11 +124,6 @@ class DensePart(PartByEncoder):
         if encoder.graph is not None:
             more["graph"] = {"key": encoder.graph.folder.name, "content": encoder.graph.content}
             more["cosine"] = encoder.graph.about["cosine"]
-        elif hasattr(encoder.model, "transformer") and encoder.settings["dtype"] != "float32":
-            from rnnreranker.encode.graph import lowest_cosine
-
-            exact = type(encoder).load(encoder.name, **{**encoder.options, "dtype": "float32"})
-            more["cosine"] = lowest_cosine(exact, encoder)
         described = self.made_by({"settings": encoder.options}, **more)
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
 
