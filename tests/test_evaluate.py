@@ -160,7 +160,7 @@ def test_missing_topics_score_nothing_and_common_topics_leave_them_out() -> None
     assert common.topics == ("q1",)
     assert common.means.ravel().tolist() == pytest.approx([1 / 3, 1.0])
     with pytest.raises(InputError, match="no judged topic has entries in all 2 runs"):
-        evaluate([Run.from_dict({"q1": {"a": 1.0}}), Run.from_dict({"q2": {"a": 1.0}})], GRADED, common_topics=True)
+        evaluate({"one": RUN.of_queries([0]), "other": RUN.of_queries([1])}, GRADED, common_topics=True)
 
 
 def test_every_measure_sees_ties_as_trec_eval_sorts_them() -> None:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable, write_json
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.evaluate.comparison import print_comparisons, print_scores
-from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
-
-if TYPE_CHECKING:
-    import pandas
-
-    from rnnreranker.evaluate.scores import Scores
-    from rnnreranker.parts.vectors import VectorSource
+from rnnreranker.evaluate.evaluating import EvaluateRequest, Evaluation, check, evaluated
 
 EPILOG = """protocols (which grades count):
   trec      as trec_eval and ir-measures: graded measures use grades as gains, binary ones (RR, AP, R, P) count from
@@ -42,27 +36,26 @@ class TableRequest(Request):
 
     per_query: bool = setting(False, "a row per topic, and `all` for the means")
     json: str | None = setting(None, "write everything, per topic too, to this file", metavar="FILE")
-    index: str | None = setting(
-        None, "its vectors say how alike the first ten are: cosine@10, and pairs@10 of .9 and more"
-    )
 
 
 @command.main
 def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
-    table = command.request(args, TableRequest)
-    vectors = None if table.index is None else lambda: _vectors(str(table.index))
-    request = command.request(args, EvaluateRequest, vectors=vectors)
-    _check(table, request)
+    table, request = command.request(args, TableRequest), command.request(args, EvaluateRequest)
+    alone = "give --index without --compare and --per-query (--json has its figures per topic)"
+    check(
+        request,
+        (request.compare and table.per_query, "give either --compare or --per-query (--json writes both)"),
+        (request.index and (request.compare or table.per_query), alone),
+    )
+    check_writable(table.json)
     evaluation = evaluated(request)
-    scores = evaluation.scores
     if table.json:
         write_json(table.json, evaluation.to_dict())
     if request.compare:
-        command.say(f"baseline: {scores.runs[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
-        print_comparisons(evaluation.comparisons, scores.protocol)
+        print_comparisons(evaluation.scores, evaluation.comparisons)
     else:
-        _print_scores(scores, table.per_query, evaluation.redundancy)
+        _print_means(evaluation, table.per_query)
     return 0
 
 
@@ -70,43 +63,25 @@ def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
     command.add_words(parser, "runs", "RUN", "TREC or MS MARCO file, plain or .gz")
     command.add_request_flags(parser, EvaluateRequest, "qrels", "measures", "protocol", "common_topics")
-    command.add_request_flags(parser, TableRequest, "per_query", "json", "index")
+    command.add_request_flags(parser, TableRequest, "per_query", "json")
+    command.add_request_flags(parser, EvaluateRequest, "index")
     group = parser.add_argument_group("comparison")
     command.add_request_flags(group, EvaluateRequest, "compare", "resamples", "seed")
     return parser
 
 
-def _check(table: TableRequest, request: EvaluateRequest) -> None:
-    check(
-        request,
-        (request.compare and table.per_query, "give either --compare or --per-query (--json writes both)"),
-        (
-            table.index and (request.compare or table.per_query),
-            "give --index without --compare and --per-query (--json has its figures per topic)",
-        ),
-    )
-    check_writable(table.json)
-
-
-def _vectors(index: str) -> VectorSource:
-    from rnnreranker.index.opening import open_index
-
-    return open_index(index).vectors
-
-
-def _print_scores(scores: Scores, per_query: bool, alike: Mapping[str, pandas.DataFrame]) -> None:
+def _print_means(evaluation: Evaluation, per_query: bool) -> None:
     from rnnreranker.evaluate.redundancy import NAMES, means_of
 
-    rows: list[list[Any]] = []
-    for r, run in enumerate(scores.runs):
+    scores, alike, rows = evaluation.scores, evaluation.redundancy, list[list[Any]]()
+    for run, values, means in zip(scores.runs, scores.values, scores.means, strict=True):
         if per_query:
-            for t, topic in enumerate(scores.topics):
-                rows.append([run, topic, *(f"{value:.4f}" for value in scores.values[r, t])])
-        means = [f"{value:.4f}" for value in scores.means[r]]
-        means += [f"{value:.4f}" for value in means_of(alike[run]).values()] if alike else []
-        rows.append([run, "all", *means] if per_query else [run, *means])
+            rows += [[run, topic, *own] for topic, own in zip(scores.topics, values, strict=True)]
+        rows.append([run, *(["all"] if per_query else []), *means])
+        rows[-1] += means_of(alike[run]).values() if alike else []
+    shown = [[f"{one:.4f}" if isinstance(one, float) else one for one in row] for row in rows]
     header = ["run", *(["topic"] if per_query else []), *scores.measures, *(NAMES if alike else ())]
-    print_scores(header, rows, scores.protocol)
+    print_scores(header, shown, scores.protocol)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.tables import print_table
@@ -63,13 +65,12 @@ def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[C
         raise InputError(f"{len(scores.runs)} run: expected a baseline and at least one run to compare with it")
     if resamples < 1:
         raise InputError(f"resamples={resamples}: expected an integer >= 1")
-    pairs = [(run, measure) for run in range(1, len(scores.runs)) for measure in range(len(scores.measures))]
+    pairs = list(itertools.product(range(1, len(scores.runs)), range(len(scores.measures))))
     values = {
         (run, m): scores.values[run, :, m] for run in range(len(scores.runs)) for m in range(len(scores.measures))
     }
     rows = differences(values, [((run, m), (0, m)) for run, m in pairs], resamples, seed)
-    judged = scores.judged.mean(axis=1).tolist()
-    comparisons = []
+    judged, comparisons = scores.judged.mean(axis=1).tolist(), []
     for (run, m), row in zip(pairs, rows, strict=True):
         gaps = values[run, m] - values[0, m]
         comparisons.append(
@@ -154,12 +155,15 @@ def differences(
 
 def print_scores(header: Sequence[object], rows: Iterable[Sequence[object]], protocol: str) -> None:
     """Print a table of runs; a protocol other than `trec` gets a column."""
-    added = [] if protocol == "trec" else ["protocol"]
-    print_table([header[0], *added, *header[1:]], [[row[0], *([protocol] if added else []), *row[1:]] for row in rows])
+    table = [list(header), *map(list, rows)]
+    if protocol != "trec":
+        table = [[row[0], "protocol" if row is table[0] else protocol, *row[1:]] for row in table]
+    print_table(table[0], table[1:])
 
 
-def print_comparisons(comparisons: Sequence[Comparison], protocol: str) -> None:
-    """Print a row per run and measure."""
+def print_comparisons(scores: Scores, comparisons: Sequence[Comparison]) -> None:
+    """Print a row per run and measure, and the baseline on stderr."""
+    say(f"baseline: {scores.runs[0]}; {counted(len(scores.topics), 'topic')}, protocol {scores.protocol}")
     header = ["run", "measure", "baseline", "value", "difference", "low", "high", "p", "p (Holm)", "win/tie/loss"]
     rows = [
         [
@@ -170,4 +174,4 @@ def print_comparisons(comparisons: Sequence[Comparison], protocol: str) -> None:
         ]
         for one in comparisons
     ]
-    print_scores([*header, "judged@10 baseline", "judged@10"], rows, protocol)
+    print_scores([*header, "judged@10 baseline", "judged@10"], rows, scores.protocol)

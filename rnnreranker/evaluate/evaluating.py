@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.errors import InputError, problems_of, refuse
 from rnnreranker.base.request import Request, asked
 from rnnreranker.base.settings import setting
 from rnnreranker.data.names import QRELS
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.evaluate.comparison import Comparison
     from rnnreranker.evaluate.scores import Scores
-    from rnnreranker.parts.vectors import VectorSource
 
     AnyRun: TypeAlias = str | Path | Run | Mapping[str, Mapping[str, float]] | pandas.DataFrame
 
 ENDINGS = (".txt", ".trec", ".tsv", ".run")  # of files of runs, left out of their names
+COLUMNS = ["query_id", "doc_id", "score"]  # of a data frame of a run
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class EvaluateRequest(Request):
         runs: files, runs, {qid: {docid: score}} or data frames of query_id, doc_id, score; or these by name.
         qrels: see `qrels_of`; measures: as ir-measures or trec_eval writes them; protocol: see `apply_protocol`.
         common_topics: only the judged topics that every run has; otherwise a missing one scores 0.
-        vectors: for the redundancy of the first ten documents, or a function that opens them.
+        index: its vectors give the redundancy of the first ten documents.
         compare: every run with the first, by paired t-tests and a bootstrap of `resamples` with `seed`.
     """
 
@@ -52,30 +52,24 @@ class EvaluateRequest(Request):
     measures: str | Sequence[str | ir_measures.Measure] = setting(MEASURES, "with spaces between")
     protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
     common_topics: bool = setting(False, "only judged topics that every run has")
-    vectors: VectorSource | Callable[[], VectorSource] | None = None
+    index: str | Path | None = setting(
+        None, "its vectors say how alike the first ten are: cosine@10, and pairs@10 of .9 and more"
+    )
     compare: bool = setting(False, "every run against the first")
     resamples: int = setting(RESAMPLES, "of the bootstrap")
     seed: int = setting(0, "of the bootstrap")
 
     @property
-    def every(self) -> list[AnyRun]:
-        return list(self.runs.values() if isinstance(self.runs, Mapping) else self.runs)
-
-    @property
-    def files(self) -> list[str]:
-        """Files, or `run` with a number."""
-        named = enumerate(self.every, 1)
-        return [str(run) if isinstance(run, str | Path) else f"run {number}" for number, run in named]
-
-    @property
-    def names(self) -> list[str]:
-        """The given names, or file names, shortened if still distinct."""
-        if isinstance(self.runs, Mapping):
-            return list(self.runs)
-        paths = self.files
-        short = [Path(path).name.removesuffix(".gz") for path in paths]
-        short = [name.rsplit(".", 1)[0] if name.endswith(ENDINGS) else name for name in short]
-        return short if len(set(short)) == len(short) else paths
+    def named(self) -> dict[str, tuple[str, AnyRun]]:
+        """Name → file, or `run` with a number, and run: the given names, or file names, shortened if still distinct."""
+        every = list(self.runs.values() if isinstance(self.runs, Mapping) else self.runs)
+        files = [str(run) if isinstance(run, str | Path) else f"run {number}" for number, run in enumerate(every, 1)]
+        if repeated := sorted({path for path in files if files.count(path) > 1}):
+            raise InputError(f"{', '.join(repeated)}: given more than once")
+        names = [Path(path).name.removesuffix(".gz") for path in files]
+        names = [name.rsplit(".", 1)[0] if name.endswith(ENDINGS) else name for name in names]
+        names = list(self.runs) if isinstance(self.runs, Mapping) else names
+        return dict(zip(names if len({*names}) == len(names) else files, zip(files, every, strict=True), strict=True))
 
 
 @dataclass(frozen=True)
@@ -89,26 +83,23 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """All results and arguments, for JSON."""
-        scores, request = self.scores, self.request
+        from rnnreranker.evaluate.redundancy import NEAR, means_of
+
+        scores, request, runs = self.scores, self.request, []
+        for r, (name, (path, _)) in enumerate(request.named.items()):
+            about = {"name": name, "file": path, "missing_topics": int(scores.missing[r])}
+            about |= {"judged@10": float(scores.judged[r].mean())}
+            about["mean"] = dict(zip(scores.measures, scores.means[r].tolist(), strict=True))
+            about["per_topic"] = dict(zip(scores.measures, scores.values[r].T.tolist(), strict=True))
+            if (alike := self.redundancy.get(name)) is not None:
+                about["redundancy"] = {"near": NEAR, "mean": means_of(alike), "per_query": alike.to_dict()}
+            runs.append(about)
         return {
             "qrels": request.shown("qrels"),
             "protocol": scores.protocol,
             "common_topics": request.common_topics,
             "topics": list(scores.topics),
-            "runs": [
-                {
-                    "name": name,
-                    "file": path,
-                    "missing_topics": int(scores.missing[r]),
-                    "judged@10": float(scores.judged[r].mean()),
-                    "mean": dict(zip(scores.measures, scores.means[r].tolist(), strict=True)),
-                    "per_topic": {
-                        measure: scores.values[r, :, m].tolist() for m, measure in enumerate(scores.measures)
-                    },
-                    **({"redundancy": _as_json(self.redundancy[name])} if name in self.redundancy else {}),
-                }
-                for r, (name, path) in enumerate(zip(scores.runs, request.files, strict=True))
-            ],
+            "runs": runs,
             "bootstrap": {"resamples": request.resamples, "seed": request.seed},
             "comparisons": [dataclasses.asdict(one) for one in self.comparisons],
         }
@@ -132,88 +123,66 @@ def evaluate_runs(
 
 def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
     """Raise InputError for all faults."""
-    count, paths = len(request.runs), request.files
-    repeated = sorted({path for path in paths if paths.count(path) > 1})
+    count = len(request.runs)
     refuse(
         (not count, f"{argument('runs')}: none; give at least one"),
         (request.compare and count < 2, f"{argument('compare')} needs a baseline and at least one more run"),
         (request.resamples < 1, f"{argument('resamples', request.resamples)}: expected at least 1"),
         (request.seed < 0, f"{argument('seed', request.seed)}: expected 0 or more"),
         *others,
-        (repeated, f"{', '.join(repeated)}: given more than once"),
+        *((True, problem) for problem in problems_of(lambda: request.named, lambda: parse_measures(request.measures))),
     )
-    parse_measures(request.measures)
 
 
 def evaluated(request: EvaluateRequest) -> Evaluation:
     """The results of a checked request."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.comparison import compare
+    from rnnreranker.evaluate.redundancy import redundancy
     from rnnreranker.evaluate.scores import evaluate, judged_documents, notice_unjudged
+    from rnnreranker.index import opening
 
     qrels = qrels_of(request.qrels)
-    every = [Run.read(run) if isinstance(run, str | Path) else _run_of(run) for run in request.every]
-    runs = dict(zip(request.names, every, strict=True))
+    runs = {name: _run_of(run) for name, (_, run) in request.named.items()}
     scores = evaluate(runs, qrels, request.measures, request.protocol, request.common_topics)
-    evaluation = Evaluation(
-        request,
-        scores,
-        compare(scores, request.resamples, request.seed) if request.compare else [],
-        _redundancy(request.vectors, runs),
-    )
+    compared = compare(scores, request.resamples, request.seed) if request.compare else []
+    alike = {}
+    if request.index is not None:
+        vectors = opening.open_index(request.index).vectors
+        alike = {name: redundancy(run, vectors) for name, run in runs.items()}
     notice_unjudged(runs, judged_documents(qrels))
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
         if missing:
             notice(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
-    return evaluation
+    return Evaluation(request, scores, compared, alike)
 
 
-def named_runs(given: Any) -> Mapping[str, AnyRun]:
-    """Runs by name, of one or several; a file has its own name, another run is `run`."""
-    if isinstance(given, Mapping) and not _is_run(given):
-        return given
-    return {Path(given).name: given} if isinstance(given, str | Path) else {"run": given}
-
-
-def _is_run(given: Mapping[Any, Any]) -> bool:
-    """Whether a mapping is {qid: {docid: score}}, and not {name: run}."""
-    entries = [one for one in given.values() if isinstance(one, Mapping)]
-    return len(entries) == len(given) and not any(isinstance(one, Mapping) for of in entries for one in of.values())
+def _is_run(given: Any) -> bool:
+    """Whether an argument is {qid: {docid: score}}, and not {name: run}."""
+    return isinstance(given, Mapping) and all(
+        isinstance(of, Mapping) and not any(isinstance(one, Mapping) for one in of.values()) for of in given.values()
+    )
 
 
 def _run_of(given: Any) -> Run:
+    if isinstance(given, str | Path):
+        return Run.read(given)
     if isinstance(given, Run):
         return given
-    if isinstance(given, Mapping) and _is_run(given):
+    if _is_run(given):
         return Run.from_dict(given)
     from rnnreranker.data.qrels import OF_PYTERRIER, as_text
 
-    columns = ["query_id", "doc_id", "score"]
     if hasattr(given, "columns") and "query_id" not in given.columns:
         given = given.rename(columns=OF_PYTERRIER)
-    if lost := [name for name in columns if name not in getattr(given, "columns", ())]:
+    if lost := [name for name in COLUMNS if name not in getattr(given, "columns", ())]:
         lacking = f" without {', '.join(lost)}" if hasattr(given, "columns") else ""
         raise InputError(
             f"run: {type(given).__name__}{lacking}; expected a Run, a file, {{qid: {{docid: score}}}} or a data frame "
-            f"of {', '.join(columns)}"
+            f"of {', '.join(COLUMNS)}"
         )
-    qids, docids = (as_text(given[name], "run").tolist() for name in columns[:2])
+    qids, docids = (as_text(given[name], "run").tolist() for name in COLUMNS[:2])
     return Run.from_columns(qids, docids, given["score"].to_numpy())
-
-
-def _redundancy(vectors: Any, runs: Mapping[str, Run]) -> dict[str, pandas.DataFrame]:
-    if vectors is None:
-        return {}
-    from rnnreranker.evaluate.redundancy import redundancy
-
-    source = vectors() if callable(vectors) else vectors
-    return {name: redundancy(run, source) for name, run in runs.items()}
-
-
-def _as_json(table: pandas.DataFrame) -> dict[str, Any]:
-    from rnnreranker.evaluate.redundancy import NEAR, means_of
-
-    return {"near": NEAR, "mean": means_of(table), "per_query": table.to_dict()}
 
 
 def evaluate_run(
@@ -243,7 +212,9 @@ def evaluate_run(
     """
     import pandas
 
-    scores = evaluated(EvaluateRequest(named_runs(run), qrels, measures, protocol, common_topics)).scores
+    name = Path(run).name if isinstance(run, str | Path) else "run"
+    named = run if isinstance(run, Mapping) and not _is_run(run) else {name: run}
+    scores = evaluated(EvaluateRequest(named, qrels, measures, protocol, common_topics)).scores
     table = scores.frame() if per_query else pandas.DataFrame(scores.means, list(scores.runs), list(scores.measures))
     table.attrs["protocol"] = scores.protocol
     if scores.protocol != "trec":

@@ -13,7 +13,6 @@ from rnnreranker.base.errors import InputError, nearest
 if TYPE_CHECKING:
     import ir_measures
 
-COMMON = ("nDCG", "RR", "AP", "R", "P", "Success", "Rprec", "Judged")
 LEAST_HITS, WITHOUT_CUTOFF = 100, 1000  # documents retrieved for measures at least, and for those without a cutoff
 BETWEEN = re.compile(r"(?:\s|,(?!\d))+(?![^()]*\))")  # outside parentheses; trec_eval writes P.5,10
 
@@ -114,9 +113,5 @@ def _hint(name: str) -> str:
     from ir_measures.measures import registry
 
     word, cutoff = re.fullmatch(r"(.*?)(?:\(.*\))?@?(\d*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
-    cutoff = f"@{cutoff}" if cutoff else ""
-    for known in registry:
-        if known.casefold() == word.casefold():
-            return f"did you mean {known}{cutoff}?"
-    hint = nearest(word, registry)
-    return hint if hint.startswith("did") else nearest(word, COMMON) + ", and the others of ir-measures"
+    known = next((one for one in registry if one.casefold() == word.casefold()), "")
+    return f"did you mean {known}{cutoff and '@'}{cutoff}?" if known else nearest(word, registry)

@@ -33,19 +33,16 @@ def redundancy(run: Run, vectors: VectorSource) -> pandas.DataFrame:
     """
     import pandas
 
-    head = run.ranks <= DEPTH
-    distinct, inverse = np.unique(run.rows[head], return_inverse=True)
-    rows = vectors.rows(run.docids[distinct].tolist())
-    unit = np.zeros((len(distinct), vectors.dimension))
-    unit[rows >= 0] = vectors.fetch(rows[rows >= 0])
-    lengths = np.linalg.norm(unit, axis=1, keepdims=True)
-    unit /= np.where(lengths > 0, lengths, 1.0)
-    able = lengths[:, 0] > 0
     figures: dict[str, tuple[float, float]] = {}
-    starts = np.searchsorted(run.queries[head], np.arange(len(run) + 1))
-    for number, qid in enumerate(run.qids):
-        own = inverse[starts[number] : starts[number + 1]]
-        own = own[able[own]]
+    head = run.head(DEPTH)
+    distinct, numbers = np.unique(head.rows, return_inverse=True)
+    rows = vectors.rows(head.ids.of_rows(distinct).tolist())
+    unit = np.zeros((len(rows), vectors.dimension))
+    unit[rows >= 0] = vectors.fetch(rows[rows >= 0])
+    lengths = np.linalg.norm(unit, axis=1)
+    unit /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    for qid, own in zip(head.qids, np.split(numbers, head.offsets[1:-1]), strict=True):
+        own = own[lengths[own] > 0]
         if len(own) >= 2:
             cosines = (unit[own] @ unit[own].T)[np.triu_indices(len(own), 1)]
             figures[qid] = cosines.mean(), (cosines.astype(np.float32) >= np.float32(NEAR)).sum()

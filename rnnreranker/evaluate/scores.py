@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from rnnreranker.data.qrels import qrels_of
 from rnnreranker.evaluate.measures import name_of, parse_measures
 from rnnreranker.evaluate.protocols import Judged, apply_protocol, grades_of, protocol_of, topics_that_count
 from rnnreranker.runs import Run
-from rnnreranker.runs.arrow import as_numpy, strings
 from rnnreranker.runs.ordering import by_docid
 
 if TYPE_CHECKING:
@@ -53,38 +53,30 @@ class Scores:
 
     def mean(self, measure: str, run: str | int = 0) -> float:
         """The mean of a measure."""
-        return float(self.means[self._run(run), self._measure(measure)])
+        return float(self.means[_number(run, self.runs, "run"), _number(measure, self.measures, "measure")])
 
     def per_topic(self, measure: str, run: str | int = 0) -> np.ndarray:
         """(T,) float64: the values of a measure."""
-        return self.values[self._run(run), :, self._measure(measure)]
+        return self.values[_number(run, self.runs, "run"), :, _number(measure, self.measures, "measure")]
 
     def frame(self) -> pandas.DataFrame:
         """A row per run and topic: columns run, topic, and one per measure."""
         import pandas
 
-        pairs = [(run, topic) for run in self.runs for topic in self.topics]
-        table = pandas.DataFrame(pairs, columns=["run", "topic"])
-        for column, measure in enumerate(self.measures):
-            table[measure] = self.values[:, :, column].ravel()
-        return table
+        pairs = pandas.MultiIndex.from_product([self.runs, self.topics], names=["run", "topic"])
+        values = self.values.reshape(len(pairs), len(self.measures))
+        return pandas.DataFrame(values, pairs, list(self.measures)).reset_index()
 
-    def _run(self, run: str | int) -> int:
-        if isinstance(run, int):
-            return run
-        if run not in self.runs:
-            raise InputError(f"run {run!r}: {nearest(run, self.runs)}")
-        return self.runs.index(run)
 
-    def _measure(self, measure: str) -> int:
-        if measure not in self.measures:
-            raise InputError(f"measure {measure!r} was not measured; {nearest(measure, self.measures)}")
-        return self.measures.index(measure)
+def _number(name: str | int, known: Sequence[str], what: str) -> int:
+    if isinstance(name, str) and name not in known:
+        raise InputError(f"{what} {name!r}: {nearest(name, known)}")
+    return known.index(name) if isinstance(name, str) else name
 
 
 @phase("evaluating")
 def evaluate(
-    runs: Run | Mapping[str, Run] | Sequence[Run],
+    runs: Run | Mapping[str, Run],
     qrels: Qrels,
     measures: str | Iterable[str | ir_measures.Measure] = "nDCG@10 RR@10",
     protocol: str | None = None,
@@ -98,7 +90,7 @@ def evaluate(
     order: by float32 score, then by docid, both descending.
 
     Args:
-        runs: one run, or several by name (a sequence is named "1", "2", ...).
+        runs: one run, or several by name.
         qrels: see `qrels_of`; measures: see `parse_measures`.
         protocol: see `apply_protocol`; None = that of the judgements.
         common_topics: only the judged topics that every run has entries for.
@@ -110,62 +102,44 @@ def evaluate(
     """
     from ir_measures import Judged as JudgedShare
 
-    named = _named(runs)
-    qrels = qrels_of(qrels)
-    wanted = parse_measures(measures)
-    extra = JudgedShare @ JUDGED_DEPTH
-    asked = wanted if extra in wanted else [*wanted, extra]
-    _check_gdeval(wanted, qrels)
-    names = [name_of(measure) for measure in asked]
+    named = {"run": runs} if isinstance(runs, Run) else dict(runs)
+    if not named:
+        raise InputError("no runs: expected at least one")
+    qrels, wanted = qrels_of(qrels), parse_measures(measures)
+    highest = int(qrels["relevance"].max())
+    gdeval = [str(one) for one in wanted if one.NAME == "ERR" or one.params.get("dcg") == "exp-log2"]
+    if gdeval and highest > GDEVAL:
+        raise InputError(f"{', '.join(gdeval)}: gdeval knows grades up to {GDEVAL}, the highest here is {highest}")
     protocol = protocol_of(qrels, protocol)
     counted = topics_that_count(qrels, protocol)
     if topics is not None:
         if lost := sorted(set(topics) - set(qrels["query_id"])):
             some = ", ".join(lost[:3])
             raise InputError(f"topics: {len(lost)} have no judgements (first: {some}); expected judged ones")
-        qrels = qrels[qrels["query_id"].isin(topics)]
-        known = set(counted)
+        qrels, known = qrels[qrels["query_id"].isin(topics)], set(counted)
         counted = tuple(topic for topic in topics if topic in known)
-    topics = counted
-    there = np.stack([_has_entries(name, run, topics) for name, run in named.items()])
+    there = np.stack([_has_entries(name, run, counted) for name, run in named.items()])
     if common_topics:
-        kept = np.logical_and.reduce(there, axis=0)
+        kept = there.all(axis=0)
         if not kept.any():
             raise InputError(f"no judged topic has entries in all {len(named)} runs; leave --common-topics out")
-        topics, there = tuple(topic for topic, keep in zip(topics, kept, strict=True) if keep), there[:, kept]
+        counted, there = tuple(np.array(counted, dtype=object)[kept]), there[:, kept]
 
-    values = np.zeros((len(named), len(topics), len(asked)))
+    extra = JudgedShare @ JUDGED_DEPTH
+    asked = wanted if extra in wanted else [*wanted, extra]
     groups, judged = apply_protocol(asked, qrels, protocol), judged_documents(qrels)
-    for r, run in enumerate(named.values()):
-        values[r] = _measure(run, topics, asked, groups, judged)
-    for column, measure in enumerate(asked):
-        if measure.NAME == JudgedShare.NAME:
-            values[:, :, column][~there] = 1.0  # a share of what a run has: of nothing, nothing is unjudged
-    means = np.array([[_mean(measure, values[r, :, m]) for m, measure in enumerate(wanted)] for r in range(len(named))])
-    return Scores(
-        tuple(named),
-        topics,
-        tuple(names[: len(wanted)]),
-        values[:, :, : len(wanted)],
-        means,
-        values[:, :, asked.index(extra)],
-        (~there).sum(axis=1),
-        protocol,
-    )
-
-
-def _named(runs: Run | Mapping[str, Run] | Sequence[Run]) -> dict[str, Run]:
-    if isinstance(runs, Run):
-        return {"run": runs}
-    named = dict(runs) if isinstance(runs, Mapping) else {str(number): run for number, run in enumerate(runs, 1)}
-    if not named:
-        raise InputError("no runs: expected at least one")
-    return named
+    values = np.stack([_measure(run, counted, asked, groups, judged) for run in named.values()])
+    shares = np.array([measure.NAME == JudgedShare.NAME for measure in asked])
+    values[~there[:, :, None] & shares] = 1.0  # a share of what a run has: of nothing, nothing is unjudged
+    judged_share, values = values[:, :, asked.index(extra)], values[:, :, : len(wanted)]
+    means = np.array([[_mean(one, of[:, m]) for m, one in enumerate(wanted)] for of in values])
+    names = tuple(map(name_of, wanted))
+    return Scores(tuple(named), counted, names, values, means, judged_share, (~there).sum(axis=1), protocol)
 
 
 def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
     """(T,) bool: whether the run has entries for each topic."""
-    filled = {qid for qid, count in zip(run.qids, np.diff(run.offsets), strict=True) if count}
+    filled = set(itertools.compress(run.qids, np.diff(run.offsets)))
     there = np.array([topic in filled for topic in topics])
     if not there.any():
         lacking = "has entries" if set(run.qids) & set(topics) else "is judged"
@@ -174,13 +148,6 @@ def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
             f"{', '.join(topics[:3])}); check that qrels and run are of the same topics"
         )
     return there
-
-
-def _check_gdeval(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFrame) -> None:
-    highest = int(qrels["relevance"].max())
-    wrong = [str(one) for one in measures if one.NAME == "ERR" or one.params.get("dcg") == "exp-log2"]
-    if wrong and highest > GDEVAL:
-        raise InputError(f"{', '.join(wrong)}: gdeval knows grades up to {GDEVAL}, the highest here is {highest}")
 
 
 def notice_unjudged(
@@ -202,7 +169,7 @@ def check_judged(run: Run, judged: Mapping[str, Collection[str]], name: str) -> 
 
 def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
     """Examples in words if no docid of the run is judged; else ""."""
-    qids = [qid for qid, count in zip(run, np.diff(run.offsets), strict=True) if judged.get(qid) and count]
+    qids = [qid for qid in itertools.compress(run.qids, np.diff(run.offsets)) if judged.get(qid)]
     if not qids or any(not set(judged[qid]).isdisjoint(run.ranked(qid)) for qid in qids):
         return ""
     return f"its first docid: {run.ranked(qids[0])[0]}; judged: {min(judged[qids[0]])}"
@@ -241,47 +208,30 @@ def _measure(
     import ir_measures
 
     values = np.zeros((len(topics), len(measures)))
-    names = [name_of(measure) for measure in measures]
-    query_of = {qid: query for query, qid in enumerate(run.qids)}
-    begins = run.offsets[:-1]
-    rows = _as_trec_eval(run)
-    to_judged = np.minimum(_after_judged(run, rows, judged), begins + _depth(measures))
-    others = [measure for measure in measures if measure.NAME not in TO_LAST_JUDGED]
-    ends = np.minimum(np.maximum(to_judged, begins + _depth(others)), run.offsets[1:])
+    query_of, rows = {qid: query for query, qid in enumerate(run.qids)}, _as_trec_eval(run)
+    deepest, floor = _depth(measures), _depth([one for one in measures if one.NAME not in TO_LAST_JUDGED])
     for first in range(0, len(topics), TOPICS):
         numbers = {topic: str(number) for number, topic in enumerate(topics[first : first + TOPICS], first)}
-        there = [topic for topic in numbers if topic in query_of]
-        spans = [slice(begins[query_of[topic]], ends[query_of[topic]]) for topic in there]
-        docids = iter(run.ids.of_rows(np.concatenate([rows[:0], *(rows[span] for span in spans)])).tolist())
-        ranked: dict[str, dict[str, Any]] = {
-            numbers[topic]: {next(docids): score for score in range(span.stop - span.start, 0, -1)}
-            for topic, span in zip(there, spans, strict=True)
-            if span.stop > span.start
-        }
+        ranked: dict[str, dict[str, Any]] = {}
+        for topic in numbers:
+            if (query := query_of.get(topic)) is None:
+                continue
+            begin, known = run.offsets[query], judged.get(topic, set())
+            docids = run.ids.of_rows(rows[begin : min(begin + deepest, run.offsets[query + 1])]).tolist()
+            last = max((docids.index(docid) for docid in known.intersection(docids)), default=0)
+            docids = docids[: max(last + 1, floor)]
+            if docids:
+                ranked[numbers[topic]] = dict(zip(docids, range(len(docids), 0, -1), strict=True))
         for group in groups:
             grades = {number: group.grades[topic] for topic, number in numbers.items() if topic in group.grades}
             columns: dict[ir_measures.Measure, list[int]] = {}  # P@5 and P(rel=1)@5 are one for ir-measures
-            for measure in group.measures:
-                columns.setdefault(measure, []).append(names.index(name_of(measure)))
+            for column, measure in enumerate(measures):
+                if any(measure is one for one in group.measures):
+                    columns.setdefault(measure, []).append(column)
             if shared := {number: entries for number, entries in ranked.items() if number in grades}:
                 for metric in ir_measures.iter_calc(list(columns), grades, shared):
                     values[int(metric.query_id), columns[metric.measure]] = metric.value
     return values
-
-
-def _after_judged(run: Run, rows: np.ndarray, judged: Mapping[str, set[str]]) -> np.ndarray:
-    """(Q,) int64: the entry behind the last judged one of each query, or behind the first."""
-    import pyarrow.compute
-
-    every = {docid: code for code, docid in enumerate(dict.fromkeys(docid for of in judged.values() for docid in of))}
-    codes = as_numpy(pyarrow.compute.index_in(run.ids.names, strings(every)).fill_null(-1))[rows]
-    entries = np.flatnonzero(codes >= 0)
-    queries = run.queries[entries]
-    pairs = [query * len(every) + every[docid] for query, qid in enumerate(run.qids) for docid in judged.get(qid, ())]
-    own = np.isin(queries * len(every) + codes[entries], np.array(pairs, dtype=np.int64))
-    ends = np.minimum(run.offsets[:-1] + 1, run.offsets[1:])
-    np.maximum.at(ends, queries[own], entries[own] + 1)
-    return ends
 
 
 def _depth(measures: Sequence[ir_measures.Measure]) -> int:

@@ -10,7 +10,6 @@ import os
 import platform
 import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,21 +17,17 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import STDOUT, first_line, write_atomically
-from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import commit, versions
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.irds import ir_datasets_id
-from rnnreranker.parts.base import parts_of
 
 if TYPE_CHECKING:
     from rnnreranker.search.pipeline import Pipeline
     from rnnreranker.search.request import OutputRequest
 
-SUFFIX = ".ir-metadata.yml"
 ENDINGS = re.compile(r"(?<=.)\.(txt|trec|run|tsv|res)$")  # of runs, which the name of the file lacks
 ACTOR = "RNNRERANKER_ACTOR"  # in the environment: `team=…,name=…`
 OF_ACTOR = ("name", "orcid", "team", "fields", "mail", "role", "degree", "github", "twitter")
-TOOLKITS = ("rnnreranker", "pyserini")
 
 
 def file_beside(run: str | os.PathLike[str]) -> Path | None:
@@ -40,7 +35,7 @@ def file_beside(run: str | os.PathLike[str]) -> Path | None:
     path = Path(run)
     if os.fspath(run) == STDOUT or (path.exists() and not path.is_file()):
         return None
-    return path.with_name(ENDINGS.sub("", path.name.removesuffix(".gz")) + SUFFIX)
+    return path.with_name(ENDINGS.sub("", path.name.removesuffix(".gz")) + ".ir-metadata.yml")
 
 
 def actor() -> dict[str, Any]:
@@ -48,10 +43,9 @@ def actor() -> dict[str, Any]:
     if not (said := os.environ.get(ACTOR)):
         return {}
     own = Written.read(f"actor:{said}").params
-    if unknown := [name for name in own if name not in OF_ACTOR]:
-        raise InputError(f"{ACTOR}={said}: {unknown[0]}: {nearest(unknown[0], OF_ACTOR)}")
-    if not own:
-        raise InputError(f"{ACTOR}={said}: expected KEY=VALUE,KEY=VALUE, keys of {', '.join(OF_ACTOR)}")
+    if unknown := [name for name in own or [said] if name not in OF_ACTOR]:
+        hint = nearest(unknown[0], OF_ACTOR)
+        raise InputError(f"{ACTOR}={said}: expected KEY=VALUE,KEY=VALUE; no key {unknown[0]}: {hint}")
     return {name: str(value).split(";") if name == "fields" else str(value) for name, value in own.items()}
 
 
@@ -65,22 +59,41 @@ def write_ir_metadata(
     """
     import yaml
 
-    evaluation: dict[str, Any] = {}
-    if wanted.qrels:
-        evaluation |= {"reported measures": wanted.measures.split(), "protocol": protocol}
-    if work.steps and (baseline := _first_tag(work)):
-        evaluation["baseline"] = [baseline]
-    source = {"lang": ["python"]} | ({"commit": made_by} if (made_by := commit()) else {})
+    request, settings, index = work.request, work.index.settings, local_name(work.index.name)
+    measured = {"reported measures": wanted.measures.split(), "protocol": protocol} if wanted.qrels else {}
+    baseline = [one for one in [_first_tag(work)] if one and work.steps]
+    topics = str(request.topics) if isinstance(request.topics, str | Path) else ""
+    collection = {
+        "name": local_name(settings.get("documents") or index),
+        "qrels": local_name(wanted.qrels),
+        "topics": local_name(topics),
+        "ir_datasets": ir_datasets_id(topics) if topics else None,
+    }
+    own = {"name": index, "source": "index", "parts": [*work.index.parts], "fingerprint": settings.get("fingerprint")}
+    known = versions()
+    bits, system = platform.architecture()[0], platform.uname()
     about = {
         "schema-version": 0.1,
         "run-version": 1.0,
         "tag": tag,
-        "platform": _platform(),
-        "research goal": {"evaluation": evaluation} if evaluation else {},
-        "implementation": {"executable": {"cmd": shown_command(words)}, "source": source},
+        "platform": {
+            "hardware": {
+                "cpu": {"architecture": system.machine, "operation mode": bits, "number of cores": cores()},
+            },
+            "operating system": {"platform": system.system, "kernel": system.release},
+            "software": {
+                "retrieval toolkit": [f"rnnreranker=={known.pop('rnnreranker')}"],
+                "libraries": {"python": [f"{name}=={one}" for name, one in known.items()]},
+            },
+        },
+        "research goal": _filled({"evaluation": _filled({**measured, "baseline": baseline})}),
+        "implementation": {
+            "executable": {"cmd": shown_command(words)},
+            "source": _filled({"lang": ["python"], "commit": commit()}),
+        },
         "method": {"automatic": True, "retrieval": stages(work)},
         "actor": actor(),
-        "data": _data(wanted.qrels, work),
+        "data": {"test collection": _filled(collection), "other": [_filled(own)]},
     }
     text = yaml.safe_dump(about, sort_keys=False, allow_unicode=True, width=4096)
     with write_atomically(path) as stream:
@@ -90,40 +103,37 @@ def write_ir_metadata(
 def stages(work: Pipeline) -> list[dict[str, Any]]:
     """The methods in their order, each with its settings and the name of the stage it reads."""
     entries: list[dict[str, Any]] = []
-    request = work.request
+    methods = work.request.methods
 
-    def add(name: str, method: str, params: Mapping[str, Any], **others: Any) -> str:
+    def add(name: str, made_by: str, settings: Mapping[str, Any], **others: Any) -> str:
         own = name if all(one["name"] != name for one in entries) else f"{name} {len(entries) + 1}"
-        known = {key: local_name(value) for key, value in params.items() if value is not None}
-        entry = {"name": own, "method": method, "params": known} | {k.replace("_", " "): v for k, v in others.items()}
-        entries.append({key: value for key, value in entry.items() if value})
+        params = {key: local_name(value) for key, value in settings.items() if value is not None}
+        entries.append(_filled({"name": own, "method": made_by, "params": params, **others}))
         return own
 
     def of(method: Any, **others: Any) -> str:
-        kind = type(method)
-        source = {"from": getattr(method, "source", None), "queries": getattr(method, "queries", None)}
-        texts = {key: value for key, value in source.items() if isinstance(value, str)}
-        return add(kind.name, f"{kind.__module__}.{kind.__qualname__}", method.params.to_dict() | texts, **others)
+        kind, source = type(method), {"from": getattr(method, "source", None)}
+        source["queries"] = getattr(method, "queries", None)
+        return add(kind.name, f"{kind.__module__}.{kind.__qualname__}", method.params.to_dict() | source, **others)
 
-    before = []
+    last, before = "", []
     for retriever in work.retrievers:
-        last = of(retriever, encoder=_encoder(retriever, work), depth=work.depth)
-        before.append(of(retriever.feedback, searches_again=last) if retriever.feedback is not None else last)
+        last, again = of(retriever, depth=work.depth), retriever.feedback
+        before.append(of(again, **{"searches again": last}) if again else last)
+    if not before:
+        last = Path(work.request.run).name if isinstance(work.request.run, str | Path) else "run"
+        before = [add(last, "", {}, run=last, depth=work.depth)]
+    last = before[0]
     if len(before) > 1:
-        how = request.methods.fusion.to_dict()
-        last = add(how.pop("fuse"), "rnnreranker.runs.fuse.fuse", how, interpolates=before)
-    elif before:
-        last = before[0]
-    else:
-        name = Path(request.run).name if isinstance(request.run, str | Path) else "run"
-        last = add(name, "", {}, run=name, depth=work.depth)
+        fusion = methods.fusion.to_dict()
+        last = add(fusion.pop("fuse"), "rnnreranker.runs.fuse.fuse", fusion, interpolates=before)
     if work.expander is not None:
         last = of(work.expander, expands=last)
     for reranker in work.rerankers:
         last = of(reranker, reranks=last)
-    if (passages := request.methods.passages) is not None:
-        how = passages.to_dict()
-        add(how.pop("aggregate"), "rnnreranker.runs.passages", how, aggregates=last)
+    if methods.passages is not None:
+        passages = methods.passages.to_dict()
+        add(passages.pop("aggregate"), "rnnreranker.runs.passages", passages, aggregates=last)
     return entries
 
 
@@ -154,42 +164,8 @@ def local_name(value: Any) -> Any:
     return re.split(r"[/\\]", text.rstrip("/\\"))[-1] if isinstance(text, str) and _ELSEWHERE.match(text) else text
 
 
-def _platform() -> dict[str, Any]:
-    cpu = {"architecture": platform.machine(), "operation mode": f"{64 if sys.maxsize > 2**32 else 32}-bit"}
-    hardware: dict[str, Any] = {"cpu": {**cpu, "number of cores": cores()}}
-    if memory := memory_gb():
-        hardware["ram"] = f"{memory:.0f} GB"
-    pinned = {name: f"{name}=={version}" for name, version in versions().items()}
-    libraries = [f"python=={platform.python_version()}", *(pinned[one] for one in pinned if one not in TOOLKITS)]
-    system = {"platform": platform.system(), "kernel": platform.release()}
-    toolkits = [pinned[name] for name in TOOLKITS if name in pinned]
-    software = {"libraries": {"python": libraries}, "retrieval toolkit": toolkits}
-    return {"hardware": hardware, "operating system": system, "software": software}
-
-
-def _data(qrels: str | None, work: Pipeline) -> dict[str, Any]:
-    request, settings, name = work.request, work.index.settings, local_name(work.index.name)
-    named = isinstance(request.topics, str | Path)
-    collection = {
-        "name": local_name(settings.get("documents") or name),
-        "qrels": local_name(qrels),
-        "topics": local_name(request.topics) if named else None,
-        "ir_datasets": ir_datasets_id(str(request.topics)) if named else None,
-    }
-    index = {"name": name, "source": "index", "parts": list(work.index.parts)}
-    index |= {"fingerprint": settings["fingerprint"]} if settings.get("fingerprint") else {}
-    other = [index]
-    if isinstance(request.encoded_queries, str | Path):
-        other.append({"name": local_name(request.encoded_queries), "source": "vectors of the queries"})
-    return {"test collection": {key: value for key, value in collection.items() if value}, "other": other}
-
-
-def _encoder(retriever: Any, work: Pipeline) -> str:
-    own: list[Any] = [work.index.described(part).get("encoder") for part in sorted(parts_of(retriever.needs))]
-    name = next((one["name"] for one in own if isinstance(one, dict) and one.get("name")), "")
-    if "query vectors" in retriever.needs:
-        name = "" if work.request.encoded_queries is not None else work.request.methods.encoding.encoder or name
-    return str(local_name(name))
+def _filled(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entries.items() if value}
 
 
 def _first_tag(work: Pipeline) -> str:

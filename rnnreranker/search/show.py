@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.command import counted, say
+from rnnreranker.base.command import say
 from rnnreranker.base.tables import print_table
 from rnnreranker.index.opening import IndexOnDisk, letters
 from rnnreranker.search.inputs import texts_in
@@ -78,5 +78,4 @@ def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: 
         row = [first, *(f"{value:.4f}" for value in scores.means[0])]
         print_scores(["run", *scores.measures], [row], scores.protocol)
         return
-    say(f"baseline: {first}; {counted(len(scores.topics), 'topic')}, protocol {scores.protocol}")
-    print_comparisons(compare(scores), scores.protocol)
+    print_comparisons(scores, compare(scores))
