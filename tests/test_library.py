@@ -94,7 +94,7 @@ def test_query_vectors_in_memory_are_those_of_a_file(world: Path, tmp_path: Path
     assert {qid: run[qid] for qid in run} == {qid: of_file[qid] for qid in of_file}
     with pytest.raises(InputError, match=r"1 of 2 queries have no vector \(first: q2\)"):
         index.search(TOPICS, encoded_queries=in_memory.of(["q1"]))
-    with pytest.raises(InputError, match="encoded_queries: query vectors have 3 dimensions"):
+    with pytest.raises(InputError, match=r"query vectors have 3 dimensions, the index .* has 32"):
         index.search({"q1": "w1"}, encoded_queries=QueryVectors(("q1",), np.ones((1, 3), dtype=np.float32)))
 
 
@@ -137,7 +137,6 @@ def test_python_is_quiet_unless_asked(
         ({"rerank": "rnn:k=0"}, "rerank=rnn:k=0: k=0: expected an integer >= 1"),
         ({"hitz": 5}, "no argument hitz, did you mean hits?"),
         ({"retrieve": "dense", "fuse": "rrf"}, "fuse=rrf: joins several retrievers, not retrieve=dense"),
-        ({"rerank": ["rnn", "rnn"]}, "rerank: the same reranker twice in a row"),
         *(({"hits": wrong}, f"hits={wrong!r}: expected an integer >= 1") for wrong in (0, 2.5, "10", True, None)),
         *(({"hits": wrong}, "expected an integer >= 1") for wrong in (float("nan"), 10**30, np.array([5]))),
         *(({"batch_size": wrong}, f"batch_size={wrong!r}: expected an integer >= 1") for wrong in (0, "2", None)),

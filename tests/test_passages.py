@@ -199,7 +199,7 @@ def test_fuse_makes_documents_of_one_run_or_of_several(way: str, tmp_path: Path)
         (["one.txt", "--aggregate", "maxp:passage=:"], "no setting passage, did you mean passages?"),
         (
             ["one.txt", "--aggregate", "maxp", "--method", "mean"],
-            "--method mean: joins several runs, not one.txt alone",
+            "--method mean: joins several runs, not one alone",
         ),
         (["one.txt", "--aggregate", "maxp:passages=:"], "passages by ':': 6 of 6 passages have no document"),
     ],

@@ -248,7 +248,7 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
         (["--rerank", "zong"], "--rerank zong: zong: no such reranker; did you mean zhong"),
         (["--rerank", "rnn:prf_depth=2"], "no setting prf_depth"),
         (["--rerank", "prf:alpha=1"], "no setting alpha"),
-        (["--rerank", "zhong", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank zhong"),
+        (["--rerank", "zhong", "--k", "2"], "--k: of rnn, not with --rerank zhong"),
         (["--rerank", "rnn:k=3", "--k", "2"], "--rerank rnn:k=3 and --k: k twice; give it once"),
         (["--rerank", "regularise:preset=tas-b"], "presets are for jaccard-plain and rnn, not for regularise"),
         (["--rerank", "regularise:alpha=-1"], "alpha=-1.0: expected a number in \[0, 1e\+06\]"),

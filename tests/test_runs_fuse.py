@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.fuse import main
+from rnnreranker.fuse import fuse_runs, main
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import METHODS, fuse
-from rnnreranker.search.fuse import fuse_runs
 
 A = {"q1": {"d1": 9.5, "d2": 7.25, "d3": 7.0, "d4": 1.5}, "q2": {"d5": 3.0, "d1": 2.0, "d7": 0.5}}
 B = {"q1": {"d3": 0.9, "d5": 0.8, "d1": 0.35}, "q2": {"d7": 0.7, "d2": 0.6, "d5": 0.55, "d9": 0.1}}

@@ -117,7 +117,7 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     [text] = [line.split("\t")[1] for line in (world / "topics.tsv").read_text().splitlines() if line[:3] == "q3\t"]
     expected = source.search(encoder.encode([text], "query").vectors, np.array([0, 8]), 61)
     assert [docid for docid, _ in found["q3"]] == [source.docids[row] for row in expected[1][0]]
-    with pytest.raises(InputError, match="nprobe: of search by ivf-pq; here all documents are compared"):
+    with pytest.raises(InputError, match="nprobe and depth: of search by ivf-pq; here all documents are compared"):
         run_search(*of_search(world, index, run, "--retriever", "late:nprobe=4"))
     assert run_search("--index", index, "--topics", world / "topics.tsv", "--output", run, "--retriever", "auto") == 0
 

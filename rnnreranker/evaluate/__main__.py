@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable, write_json
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
-from rnnreranker.evaluate.comparison import print_comparisons, print_scores
-from rnnreranker.evaluate.evaluating import EvaluateRequest, Evaluation, check, evaluated
+from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
 
 EPILOG = """protocols (which grades count):
   trec      as trec_eval and ir-measures: graded measures use grades as gains, binary ones (RR, AP, R, P) count from
@@ -52,10 +50,7 @@ def main(argv: Sequence[str]) -> int:
     evaluation = evaluated(request)
     if table.json:
         write_json(table.json, evaluation.to_dict())
-    if request.compare:
-        print_comparisons(evaluation.scores, evaluation.comparisons)
-    else:
-        _print_means(evaluation, table.per_query)
+    evaluation.show(table.per_query)
     return 0
 
 
@@ -68,20 +63,6 @@ def make_parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("comparison")
     command.add_request_flags(group, EvaluateRequest, "compare", "resamples", "seed")
     return parser
-
-
-def _print_means(evaluation: Evaluation, per_query: bool) -> None:
-    from rnnreranker.evaluate.redundancy import NAMES, means_of
-
-    scores, alike, rows = evaluation.scores, evaluation.redundancy, list[list[Any]]()
-    for run, values, means in zip(scores.runs, scores.values, scores.means, strict=True):
-        if per_query:
-            rows += [[run, topic, *own] for topic, own in zip(scores.topics, values, strict=True)]
-        rows.append([run, *(["all"] if per_query else []), *means])
-        rows[-1] += means_of(alike[run]).values() if alike else []
-    shown = [[f"{one:.4f}" if isinstance(one, float) else one for one in row] for row in rows]
-    header = ["run", *(["topic"] if per_query else []), *scores.measures, *(NAMES if alike else ())]
-    print_scores(header, shown, scores.protocol)
 
 
 if __name__ == "__main__":

@@ -104,6 +104,24 @@ class Evaluation:
             "comparisons": [dataclasses.asdict(one) for one in self.comparisons],
         }
 
+    def show(self, per_query: bool = False) -> None:
+        """Print the comparisons, or else a row for each run, with `per_query` for each topic too."""
+        from rnnreranker.evaluate.comparison import print_comparisons, print_scores
+        from rnnreranker.evaluate.redundancy import NAMES, means_of
+
+        scores, alike, rows = self.scores, self.redundancy, list[list[Any]]()
+        if self.comparisons:
+            print_comparisons(scores, self.comparisons)
+            return
+        for run, values, means in zip(scores.runs, scores.values, scores.means, strict=True):
+            if per_query:
+                rows += [[run, topic, *own] for topic, own in zip(scores.topics, values, strict=True)]
+            rows.append([run, *(["all"] if per_query else []), *means])
+            rows[-1] += means_of(alike[run]).values() if alike else []
+        shown = [[f"{one:.4f}" if isinstance(one, float) else one for one in row] for row in rows]
+        header = ["run", *(["topic"] if per_query else []), *scores.measures, *(NAMES if alike else ())]
+        print_scores(header, shown, scores.protocol)
+
 
 def evaluate_runs(
     runs: Sequence[AnyRun] | Mapping[str, AnyRun],
@@ -213,7 +231,7 @@ def evaluate_run(
     import pandas
 
     name = Path(run).name if isinstance(run, str | Path) else "run"
-    named = run if isinstance(run, Mapping) and not _is_run(run) else {name: run}
+    named: Any = run if isinstance(run, Mapping) and not _is_run(run) else {name: run}
     scores = evaluated(EvaluateRequest(named, qrels, measures, protocol, common_topics)).scores
     table = scores.frame() if per_query else pandas.DataFrame(scores.means, list(scores.runs), list(scores.measures))
     table.attrs["protocol"] = scores.protocol

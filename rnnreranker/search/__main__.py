@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -18,13 +17,13 @@ from rnnreranker.base.method import find, names
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import protocol_of, relevant_from
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.search.defaults import RNN
 from rnnreranker.search.flags import EVERYDAY, typed_rnn
-from rnnreranker.search.request import NO_RERANKING, OutputRequest, RnnFlags, SearchRequest, check
+from rnnreranker.search.request import NO_RERANKING, OutputRequest, SearchRequest, check
 
 if TYPE_CHECKING:
     import pandas
@@ -68,8 +67,17 @@ def main(argv: Sequence[str]) -> int:
         whole = [documents_of(stage, request.methods.passages) for stage in kept]
         runs = [run.head(request.hits) for run in whole]
         if wanted.output:
-            _write(wanted, argv, work, runs[-1], "" if qrels is None else qrels.attrs["protocol"])
-        _show(wanted, work, stages, whole[0], runs, qrels)
+            _write(wanted, argv, work, runs[-1], qrels)
+        if request.query:
+            from rnnreranker.search.own_documents import best_passages
+            from rnnreranker.search.show import show_results
+
+            text_of = best_passages(stages[-1], request.methods.passages)
+            show_results(work.index, whole[0], runs[-1], limit=wanted.show, text_of=text_of)
+        if qid is not None:
+            _explain(wanted, work, stages, qrels)
+        if qrels is not None:
+            _evaluate(wanted.measures, work, runs, qrels)
     said = f"{command.counted(len(stages[0]), 'query', 'queries')} on {request.devices or 'cpu'}"
     command.say(f"{said}: {phases.summary()}")
     return 0
@@ -84,36 +92,35 @@ def make_parser() -> argparse.ArgumentParser:
     add(parser.add_argument_group("retrieval"), SearchRequest, *retrieval)
     group = parser.add_argument_group("reranking (any setting of rnn is a flag too)")
     add(group, SearchRequest, "rerank")
-    add(group, RnnFlags, "preset")
+    add(group, OutputRequest, "preset")
     command.add_dataclass_flags(group, RnnParams, shown=EVERYDAY)
-    add(group, RnnFlags, "source", "queries")
+    add(group, OutputRequest, "source", "queries")
     add(group, SearchRequest, "missing", "documents", "fields", "device", "compute_dtype", "aggregate")
     out = parser.add_argument_group("output")
-    add(out, OutputRequest, *(field.name for field in dataclasses.fields(OutputRequest)))
+    written = ("output", "output_format", "tag", "show", "explain", "explain_output", "qrels", "measures", "protocol")
+    add(out, OutputRequest, *written)
     add(out, SearchRequest, "threads", "batch_size")
     return parser
 
 
 def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
     """The request of the flags; raises all faults that are visible before any work."""
-    silent = args.query is None and (args.topics or args.run) and not wanted.output and not wanted.qrels
-    wrong, rerank, explain = "", [*(args.rerank or [RNN])], wanted.explain is not None
+    explain, rerank, wrong = wanted.explain is not None, list[Form]([*(args.rerank or [RNN])]), ""
     try:
         rerank = _rerankers(args, explain)
     except InputError as error:
         wrong = str(error)
+    measures = problems_of(partial(parse_measures, wanted.measures)) if wanted.qrels else []
     request = command.request(args, SearchRequest, rerank=rerank[0] if len(rerank) == 1 else rerank)
-    problems = problems_of(partial(parse_measures, wanted.measures)) if wanted.qrels else []
+    asked, shown = args.query is not None or explain or wanted.output or wanted.qrels, args.topics or args.query
     check(
         request,
         (wrong, wrong),
-        (
-            args.topics is None and args.query is None and explain,
-            "--explain shows the query: give --topics, or --query and its text",
-        ),
+        (measures, "; ".join(measures)),
+        (explain and not shown, "--explain shows the query: give --topics, or --query and its text"),
         (args.query and wanted.qrels, "--qrels judges topics: give --topics in place of --query"),
         (
-            silent and not explain,
+            (args.topics or args.run) and not asked,
             f"{'--topics' if args.topics else '--run'} needs --output RUN (where to write) or --qrels (judgements)",
         ),
         (wanted.explain_output is not None and not explain, "--explain-output needs --explain QID (which query)"),
@@ -122,14 +129,12 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
             f"--tag {wanted.tag!r}: expected a word without white space",
         ),
         (explain and args.aggregate, "--explain shows passages: not with --aggregate"),
-        *((True, problem) for problem in problems),
     )
     rerankers = request.methods.rerankers
     if explain and [(one.name, one.source == "tokens") for one in rerankers] != [("rnn", False)]:
-        shown = " ".join(f"--rerank {one.name}" for one in rerankers) or "--rerank none"
-        shown += " --from tokens" if any(one.source == "tokens" for one in rerankers) else ""
-        raise InputError(f"--explain shows what rnn does with vectors or a graph: not with {shown}")
-    check_writable(wanted.output, _explain_output(wanted) if explain else None)
+        named = " ".join(f"--rerank {one.name}:from={one.source}" for one in rerankers) or "--rerank none"
+        raise InputError(f"--explain shows what rnn does with vectors or a graph: not with {named}")
+    check_writable(wanted.output, _page(wanted) if explain else None)
     if wanted.output:
         from rnnreranker.search.ir_metadata import actor, file_beside
 
@@ -145,90 +150,77 @@ def _rerankers(args: Any, explained: bool) -> list[Form]:
     """
     others = {"from": args.source, "queries": args.queries}
     typed = typed_rnn(args) | {name: value for name, value in others.items() if value is not None}
-    forms = [Written.read(one) for one in args.rerank or ([RNN] if typed else [])]
-    if not forms:
+    if not args.rerank and not typed:
         return [str(RNN) if explained else RNN]
+    forms = [Written.read(one) for one in args.rerank or [RNN]]
     if not all(form.name in names("reranker") for form in forms):
         return list(forms)  # refused with the request
-    for name in typed:
-        if not any(_takes(form.name, name) for form in forms):
-            shown = " ".join(f"--rerank {form.name}" for form in forms)
-            takers = " or ".join(one for one in names("reranker") if _takes(one, name))
-            raise InputError(f"{flag(name)}: of {takers}, not with {shown}")
-    own = [{name: value for name, value in typed.items() if _takes(form.name, name)} for form in forms]
+    taken = [_taken(form.name) for form in forms]
+    if strange := [name for name in typed if not any(name in own for own in taken)]:
+        shown = " ".join(f"--rerank {form.name}" for form in forms)
+        raise InputError(f"{flag(strange[0])}: of rnn, not with {shown}")
+    own = [{name: value for name, value in typed.items() if name in of} for of in taken]
     return [form.beside(values, "--rerank") for form, values in zip(forms, own, strict=True)]
 
 
-def _takes(reranker: str, name: str) -> bool:
+def _taken(reranker: str) -> set[str]:
+    """The flags of rNN that a reranker takes: all settings of rNN, or `context` alone."""
     method = find("reranker", reranker)
-    if name == "context":
-        return name in hints_of(method.Params)
-    return bool(method.takes_source) if name in SOURCES else issubclass(method.Params, RnnParams)
+    own = {*hints_of(method.Params)}
+    own = own | {PRESET} if issubclass(method.Params, RnnParams) else own & {"context"}
+    return own | {*SOURCES} if method.takes_source else own
 
 
-def _explain_output(wanted: OutputRequest) -> Path:
+def _page(wanted: OutputRequest) -> Path:
     from rnnreranker.search.explain import file_name
 
     return Path(wanted.explain_output or file_name(str(wanted.explain))).expanduser()
 
 
-def _write(wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run, protocol: str) -> None:
+def _write(
+    wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run, qrels: pandas.DataFrame | None
+) -> None:
     from rnnreranker.search.ir_metadata import file_beside, write_ir_metadata
 
     by = [work.retrieved_by or "run", *work.steps, *([] if work.rerankers else [NO_RERANKING])]
     passages = work.request.methods.passages
     tag = wanted.tag or ".".join([*by, *([passages.aggregate] if passages else [])])
-    output = str(wanted.output)
-    beside = file_beside(output)
-    run.write(output, tag=tag, format=wanted.output_format)
+    beside = file_beside(str(wanted.output))
+    run.write(str(wanted.output), tag=tag, format=wanted.output_format)
     if beside is not None:
-        write_ir_metadata(beside, tag, argv, wanted, protocol, work)
+        write_ir_metadata(beside, tag, argv, wanted, "" if qrels is None else qrels.attrs["protocol"], work)
 
 
-def _show(
-    wanted: OutputRequest,
-    work: Pipeline,
-    stages: list[Run],
-    first: Run,
-    runs: list[Run],
-    qrels: pandas.DataFrame | None,
-) -> None:
-    """Show, explain and evaluate as the flags say; first: the documents of the first stage; runs: of all, cut."""
-    request = work.request
-    if request.query:
-        from rnnreranker.search.own_documents import best_passages
-        from rnnreranker.search.show import show_results
+def _explain(wanted: OutputRequest, work: Pipeline, stages: list[Run], qrels: pandas.DataFrame | None) -> None:
+    from rnnreranker.search.explain import explain
 
-        passages = request.methods.passages
-        text_of = best_passages(stages[-1], passages) if passages else {}
-        show_results(work.index, first, runs[-1], limit=wanted.show, text_of=text_of)
-    if wanted.explain is not None:
-        from rnnreranker.search.explain import explain
-
-        grades: dict[str, int] = {}
-        if qrels is not None:
-            own = qrels[qrels["query_id"] == wanted.explain]
-            grades = dict(zip(own["doc_id"], own["relevance"].tolist(), strict=True))
-        explain(
-            _explain_output(wanted),
-            work.index,
-            stages[-2],
-            stages[-1],
-            work.rerankers[0],  # type: ignore[arg-type]  # rnn, as was checked
-            qid=wanted.explain,
-            query=work.inputs.topics[wanted.explain],
-            source=f"{request.run or work.retrieved_by} · index {request.index}",
-            grades=grades,
-            relevant_from=1 if qrels is None else relevant_from(qrels.attrs["protocol"]),
-        )
+    qid, grades = str(wanted.explain), dict[str, int]()
     if qrels is not None:
-        from rnnreranker.search.show import show_evaluation
+        own = qrels[qrels["query_id"] == qid]
+        grades = dict(zip(own["doc_id"], own["relevance"].tolist(), strict=True))
+    explain(
+        _page(wanted),
+        work.index,
+        stages[-2],
+        stages[-1],
+        work.rerankers[0],  # type: ignore[arg-type]  # rnn, as was checked
+        qid=qid,
+        query=work.inputs.topics[qid],
+        source=f"{work.request.run or work.retrieved_by} · index {work.request.index}",
+        grades=grades,
+        relevant_from=1 if qrels is None else relevant_from(qrels.attrs["protocol"]),
+    )
 
-        name = Path(str(request.run)).name if request.run else work.retrieved_by
-        named = {name: runs[0] if request.run else runs[0].as_written()}  # as evaluate has them from their files
-        for count, run in enumerate(runs[1:], 1):
-            named[f"+ {' + '.join(work.steps[:count])}"] = run.as_written()
-        show_evaluation(named, qrels, wanted.measures)
+
+def _evaluate(measures: str, work: Pipeline, runs: list[Run], qrels: pandas.DataFrame) -> None:
+    from rnnreranker.evaluate.evaluating import EvaluateRequest, evaluated
+
+    given = work.request.run
+    name = Path(str(given)).name if given else work.retrieved_by
+    named = {name: runs[0] if given else runs[0].as_written()}  # as evaluate has them from their files
+    for count, run in enumerate(runs[1:], 1):
+        named[f"+ {' + '.join(work.steps[:count])}"] = run.as_written()
+    evaluated(EvaluateRequest(named, qrels, measures, compare=len(named) > 1)).show()
 
 
 def _qrels(name: str, protocol: str | None, topics: dict[str, str]) -> pandas.DataFrame:

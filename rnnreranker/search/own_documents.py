@@ -38,10 +38,7 @@ def without_own(run: Run, passages: PassageParams | None = None) -> Run:
 
     passages: maps docids to documents; None = they are documents. InputError: passages without a known document.
     """
-    documents = None
-    if passages is not None:
-        documents, _ = documents_by(passages.passages, run.docids)
-    kept = ~own_entries(run, documents)
+    kept = ~own_entries(run, None if passages is None else documents_by(passages.passages, run.docids)[0])
     return run if kept.all() else run.where(kept)
 
 
@@ -79,8 +76,10 @@ def documents_of(run: Run, params: PassageParams | None) -> Run:
     return to_documents(run, names, params.aggregate, order=order)
 
 
-def best_passages(run: Run, params: PassageParams) -> dict[str, str]:
+def best_passages(run: Run, params: PassageParams | None) -> dict[str, str]:
+    """Document → its best passage in the run of one query; empty without `params`."""
+    if params is None:
+        return {}
     (qid,) = run.qids
     ranked = run.ranked(qid)
-    names, _ = documents_by(params.passages, ranked)
-    return dict(zip(reversed(names.tolist()), reversed(ranked), strict=True))
+    return dict(zip(reversed(documents_by(params.passages, ranked)[0].tolist()), reversed(ranked), strict=True))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, choose, needs_together
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
-from rnnreranker.base.method import GIVEN, Inputs, find, names
+from rnnreranker.base.method import GIVEN, Inputs, find
 from rnnreranker.base.process.phases import phase
 from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.methods.feedback.base import check_feedback
@@ -63,9 +63,7 @@ class Pipeline:
         """
         remove, passages = self.request.remove_query, self.request.methods.passages
         with phase("query vectors"):
-            for need in ("query tokens", "query vectors"):
-                if need in self.needs:
-                    getattr(self.inputs, need.replace(" ", "_"))  # loaded now
+            _load(self.inputs, {"query tokens", "query vectors"} & self.needs)
         with phase("retrieval"):
             stages = [self.retrieved() if given is None else given]
             if not remove:
@@ -82,11 +80,10 @@ class Pipeline:
 
     @property
     def steps(self) -> list[str]:
-        own = [] if self.expander is None else [self.expander.name]
-        return own + [one.name for one in self.rerankers]
+        return [one.name for one in (self.expander, *self.rerankers) if one is not None]
 
     def retrieved(self) -> Run:
-        remove = self.request.remove_query
+        remove, how = self.request.remove_query, self.request.methods.fusion
         runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
         if remove:
             runs = [without_own(run, self.request.methods.passages).head(self.depth) for run in runs]
@@ -96,7 +93,6 @@ class Pipeline:
             notice_mismatch(others[0], self.inputs.query_vectors, self.inputs.vectors)
         if len(runs) == 1:
             return runs[0]
-        how = self.request.methods.fusion
         return fuse(runs, how.fuse, k=how.k, weights=how.weight_of_runs, hits=self.depth)
 
 
@@ -115,8 +111,8 @@ def open_pipeline(
         InputError: no such index, a part that it lacks, an input that this search cannot give to a method.
         UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
     """
-    methods = request.methods
-    retrieving, rerankers, feedback = methods.retrievers, methods.rerankers, methods.feedback
+    methods, feedback = request.methods, request.methods.feedback
+    retrieving, rerankers = methods.retrievers, methods.rerankers
     expanding = [methods.expander] if methods.expander else []
     needed = [*retrieving, *expanding, *([] if methods.auto else rerankers)]
     index = open_index(request.index, request.bm25_index, needs=needs_together(needed))
@@ -139,47 +135,49 @@ def open_pipeline(
     named = [one.name for one in retrieving]
     if feedback:
         check_feedback(feedback.name, named)
-    rerankers = [
-        _with_queries(one, request, index, named if number == 0 else []) for number, one in enumerate(rerankers)
-    ]
+    rerankers = [_with_queries(one, request, index, number == 0) for number, one in enumerate(rerankers)]
     chosen = [*retrieving, *expanding, *rerankers]
+    without_texts = request.topics is None and request.query is None  # a run alone says which queries there are
+    reads = {"topics", "query tokens", *(["query vectors"] if request.encoded_queries is None else [])}
     for one in chosen:
         if lacking := sorted(need for need in one.needs - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{one.name} needs {' and '.join(lacking)}, which this search does not have")
-    if request.topics is None and request.query is None:  # a run alone says which queries there are
-        reads = {"topics", "query tokens"} | ({"query vectors"} if request.encoded_queries is None else set())
-        if takers := [one.name for one in chosen if one.needs & reads]:
+        if without_texts and one.needs & reads:
             raise InputError(
-                f"{argument('run')} without {argument('topics')}: {' and '.join(takers)} needs the texts of the "
-                f"queries; give {argument('topics')}, or {argument('encoded_queries')} FILE.npy with ids in FILE.ids"
+                f"{argument('run')} without {argument('topics')}: {one.name} needs the texts of the queries; give "
+                f"{argument('topics')}, or {argument('encoded_queries')} FILE.npy with ids in FILE.ids"
             )
-    for need in sorted({"vectors", "neighbours", "texts"} & needs_together(chosen)):
-        getattr(inputs, need)  # opened now
+    _load(inputs, {"vectors", "neighbours", "texts"} & needs_together(chosen))
+
+    def make(one: Chosen, **how: Any) -> Any:
+        how |= {"source": one.source, "queries": one.queries} if one.takes_source else {}
+        how |= {"device": request.devices} if one.method.takes_device else {}
+        how |= {"threads": request.threads, "missing": request.missing, "batch_size": request.batch_size}
+        return one.method(inputs, one.params, **how)
+
     again = feedback.method(feedback.params) if feedback else None
-    threads, devices, missing = request.threads, request.devices, request.missing
-    speed = {"threads": threads, "batch_size": request.batch_size, "devices": devices}
-    retrievers = [one.method(inputs, one.params, **speed, feedback=again) for one in retrieving]
+    retrievers = [make(one, feedback=again) for one in retrieving]
     for retriever in retrievers:
         retriever.check()
-    expanders = [one.method(inputs, one.params, missing=missing) for one in expanding]
-    made: list[Any] = []
-    for one in rerankers:
-        options: dict[str, Any] = {"source": one.source, "queries": one.queries} if one.takes_source else {}
-        options |= {"device": devices} if one.method.takes_device else {}
-        made.append(one.method(inputs, one.params, threads=threads, missing=missing, **options))
-    for method in [*expanders, *made] if given is not None else []:
+    others = [make(one) for one in (*expanding, *rerankers)]
+    for method in others if given is not None else []:
         method.check(given)
-    needs = frozenset[str]().union(*(one.needs for one in [*retrievers, *expanders, *made]))
     by = "hybrid" if request.retrieve == "hybrid" else "+".join(named)
     by += f".{feedback.name}" if feedback else ""
-    return Pipeline(request, index, inputs, retrievers, next(iter(expanders), None), made, by, methods.depth, needs)
+    expander = others.pop(0) if expanding else None
+    return Pipeline(request, index, inputs, retrievers, expander, others, by, methods.depth, needs_together(chosen))
 
 
-def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, retrieved_by: list[str]) -> Chosen:
-    """A reranker with its `queries`.
+def _load(inputs: Inputs, needs: Iterable[str]) -> None:
+    for need in sorted(needs, reverse=True):
+        getattr(inputs, need.replace(" ", "_"))
 
-    "encoded" with vectors and tokens. With a graph: "run" right after dense retrieval (`retrieved_by`) by its
-    vectors, since those scores are inner products; else "encoded" if the index has these vectors; else "none".
+
+def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, first: bool) -> Chosen:
+    """A reranker with its `queries`; first: whether it reads the run of the first stage.
+
+    "encoded" with vectors and tokens. With a graph: "run" right after dense retrieval by its vectors, since those
+    scores are inner products; else "encoded" if the index has these vectors; else "none".
 
     Raises:
         InputError: encoded queries without the vectors of the graph.
@@ -195,11 +193,9 @@ def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, re
             f"{argument('queries', 'encoded')}: {index.name} has no vectors that its graph was made from; give "
             f"{argument('queries', 'none')}, or run if the run's scores are the same similarity as the graph's"
         )
-    if chosen.queries is not None:
-        return chosen
-    if of_vectors and retrieved_by == ["dense"] and not request.expand and not request.prf:
-        return chosen.replaced(queries="run")
-    return chosen.replaced(queries="encoded" if of_vectors else "none")
+    retrieved_by = [one.name for one in request.methods.retrievers]
+    of_run = first and retrieved_by == ["dense"] and not request.expand and not request.prf
+    return chosen.replaced(queries=chosen.queries or ("none" if not of_vectors else "run" if of_run else "encoded"))
 
 
 def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
@@ -212,56 +208,49 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
         InputError: nothing to search, a fusion for a single part.
         UnavailableError, MissingDependencyError: no part, or the given encoder, works here.
     """
-    methods, lost, used, there = request.methods, dict[str, str](), list[Chosen](), 0
+    methods, rerankers = request.methods, request.methods.rerankers
+    without_queries = cache(lambda: without_query_vectors(methods.encoding, index))
+
+    def reason_against(name: str) -> str:
+        method = find("retriever", name)
+        try:
+            method(inputs).check()
+        except (UnavailableError, MissingDependencyError) as error:
+            return str(error)
+        return without_queries() if "query vectors" in method.needs else ""
+
+    lost, used = dict[str, str](), list[Chosen]()
     for kind in KINDS:
         taken = ""
-        for name in (one for one in kind if one in names("retriever")):
-            method = find("retriever", name)
-            if not all(map(index.has, method.needs)):
+        for name in kind:
+            if not all(map(index.has, find("retriever", name).needs)) or (taken and SAME.get(name) == taken):
                 continue
-            there += 1
-            if taken:
-                if SAME.get(name) != taken:
-                    lost[name] = f"{taken} is taken, name both in {argument('retrieve')}"
-                continue
-            try:
-                method(inputs).check()
-                reason = ""
-            except (UnavailableError, MissingDependencyError) as error:
-                reason = str(error)
-            if not reason and "query vectors" in method.needs:
-                reason = without_query_vectors(methods.encoding, index)
-            if reason:
+            if reason := f"{taken} is taken, name both in {argument('retrieve')}" if taken else reason_against(name):
                 lost[name] = reason
             else:
                 taken = name
                 used.append(choose("retriever", name))
-    if not there:
+    if not lost and not used:
         raise InputError(f"{index.name}: nothing to search in this index; add a part with index --parts dense")
-    if there == 1 and request.fuse is not None:
-        [alone] = [*lost, *(one.name for one in used)]
+    if request.fuse is not None and len(lost) + len(used) == 1:
         raise InputError(
-            f"{argument('fuse', request.fuse)}: joins several retrievers, not {argument('retrieve', alone)}, which is "
-            f"all that {index.name} has"
+            f"{argument('fuse', request.fuse)}: joins several retrievers, and {index.name} has one part to search"
         )
     if not used:
         raise UnavailableError("; ".join(lost.values()))
-    said = [f"retriever auto: {'+'.join(one.name for one in used)}"]
-    if len(used) > 1:
-        said[0] += f", fused by {methods.fusion.fuse}"
+    fused = f", fused by {methods.fusion.fuse}" if len(used) > 1 else ""
+    said = [f"retriever auto: {'+'.join(one.name for one in used)}{fused}"]
     said += [f"without {name}: {reason}" for name, reason in lost.items()]
-    rerankers = methods.rerankers
     if isinstance(request.rerank, Usual):
         needs = needs_together(rerankers)
-        lacking = " and ".join(sorted(need for need in needs if not index.has(need)))
-        lacking = f"{lacking}, which this index does not have" if lacking else ""
-        if not lacking and "query vectors" in needs and without_query_vectors(methods.encoding, index):
-            lacking = "query vectors, which cannot be made here"
+        lacking = [f"{need}, which this index does not have" for need in sorted(needs) if not index.has(need)][:1]
+        if not lacking and "query vectors" in needs and without_queries():
+            lacking = ["query vectors, which cannot be made here"]
         from_graph = [one.replaced(source=GRAPH) for one in rerankers]
         if lacking and all(map(index.has, needs_together(from_graph))):
             said.append(f"reranked from the graph of the index, as {argument('from', GRAPH)} does")
             rerankers = from_graph
         elif lacking:
-            said.append(f"not reranked: {' and '.join(one.name for one in rerankers)} needs {lacking}")
+            said.append(f"not reranked: {' and '.join(one.name for one in rerankers)} needs {lacking[0]}")
             rerankers = []
-    return used, rerankers, "; ".join(said) if len(used) > 1 or len(said) > 1 else ""
+    return used, rerankers, "; ".join(said) if fused or len(said) > 1 else ""

@@ -49,18 +49,15 @@ class QueryEncoding:
         topics: Any = None,
         devices: Devices | None = None,
     ) -> QueryEncoding:
-        """With an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is for the encoder of the index."""
-        name, params = encoder_of(encoder)
+        """With an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is for the encoder of the index.
+
+        Raises:
+            InputError: unknown settings, values out of range.
+        """
+        written = Written("") if encoder is None else Written.read(encoder)
+        params = EncoderParams.of(written.params, argument("encoder", str(written)))
         shown = str(topics) if isinstance(topics, str | Path) else argument("topics")
-        return cls(name or None, params, encoded, shown, devices)
-
-
-def encoder_of(form: Form | None, of: str = "encoder") -> tuple[str, EncoderParams]:
-    """The name and settings of an encoder in its written form; InputError: unknown settings, values out of range."""
-    if form is None:
-        return "", EncoderParams()
-    written = Written.read(form)
-    return written.name, EncoderParams.of(written.params, argument(of, str(written)))
+        return cls(written.name or None, params, encoded, shown, devices)
 
 
 @phase("query vectors")
@@ -84,12 +81,13 @@ def query_vectors(
         UnavailableError: an encoder that is not here and cannot be downloaded.
     """
     from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.parts.vectors.of_run import check_dimension
 
     if how.encoded is not None:
         vectors = _given(how.encoded, topics)
         vectors = vectors if wanted is None else vectors.of(list(wanted))
     else:
-        qids = list(topics if wanted is None else wanted)
+        qids = tuple(topics if wanted is None else wanted)
         if lost := [qid for qid in qids if qid not in topics]:
             raise InputError(
                 f"{how.topics}: {len(lost)} of the {len(qids)} queries are not in it (first: {', '.join(lost[:3])}); "
@@ -97,22 +95,16 @@ def query_vectors(
             )
         texts = [topics[qid] for qid in qids]
         own, name, settings = _encoder(how, index)
-        if own is not None:
-            vectors = QueryVectors(tuple(qids), own.queries(texts, threads, how.devices))
-        else:
+        if own is None:
             from rnnreranker.encode.dense import Encoder
             from rnnreranker.encode.kept_queries import kept_queries
 
-            kept = kept_queries(Encoder, name, settings, texts, threads, how.devices)
-            vectors = QueryVectors(tuple(qids), kept["vectors"])
-    length, expected = vectors.vectors.shape[1], index.vectors.dimension
-    if length != expected:
-        given = how.encoded if isinstance(how.encoded, str | Path) else how.encoded and argument("encoded_queries")
-        source = given or how.encoder or index.encoder.get("name")
-        raise InputError(
-            f"{source}: query vectors have {length} dimensions, the index {index.name} has {expected}; "
-            "encode the queries with the encoder that made the index"
-        )
+            matrix = kept_queries(Encoder, name, settings, texts, threads, how.devices)["vectors"]
+        else:
+            matrix = own.queries(texts, threads, how.devices)
+        vectors = QueryVectors(qids, matrix)
+    source = f"{how.encoded}: " if isinstance(how.encoded, str | Path) else ""
+    check_dimension(vectors, index.vectors.dimension, source, f"the index {index.name}")
     return vectors
 
 
@@ -147,12 +139,12 @@ def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[
 def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
     from rnnreranker.parts.vectors import QueryVectors
 
+    if isinstance(encoded, QueryVectors):
+        return encoded.of(list(topics)) if topics else encoded
     if isinstance(encoded, str | Path):
         from rnnreranker.parts.vectors.source import load_encoded_queries
 
         return load_encoded_queries(str(encoded), tuple(topics) or None)
-    if isinstance(encoded, QueryVectors):
-        return encoded.of(list(topics)) if topics else encoded
     if len(topics) != len(encoded):
         raise InputError(
             f"encoded_queries: {len(encoded)} rows for {len(topics)} topics; expected one for each, in their order, or "

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from rnnreranker.base.chosen_method import SOURCES, Chosen, Form, as_list, choos
 from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest, problems_of, refuse
 from rnnreranker.base.given import is_utf8
-from rnnreranker.base.method import methods, names
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.base.written_form import Written, read_joined
@@ -34,13 +32,7 @@ if TYPE_CHECKING:
     from rnnreranker.search.queries import QueryEncoding
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
-MODELS = {
-    "splade": "impact",
-    "colbert": "late",
-    "faiss": "dense",
-    "lucene": "bm25",
-    "auto": "bm25+dense",
-}  # → retriever
+MODELS = {"splade": "impact", "colbert": "late", "faiss": "dense", "lucene": "bm25"}  # → retriever
 AUTO = "auto"  # words and vectors of the index, see `choose_parts`
 KINDS = (("bm25", "bm25s", "impact"), ("dense", "late"))  # of `auto`: of each kind the first that can be searched
 SAME = {"bm25s": "bm25"}  # retrievers of the same words: the absence of the first needs no line
@@ -100,41 +92,75 @@ class SearchRequest(ComputesOnDevices, Request):
 
     @cached_property
     def methods(self) -> SearchMethods:
-        """The methods with their settings; InputError: all unknown methods and settings, values out of range, missing
-        devices.
-        """
+        """The methods with their settings; InputError: all faults that are visible before any work."""
+        from rnnreranker.methods.feedback.base import check_feedback
         from rnnreranker.runs.fuse import FuseParams, fusion
-        from rnnreranker.search.queries import QueryEncoding, encoder_of
+        from rnnreranker.search.queries import QueryEncoding
 
         auto = self.run is None and self.retrieve in (None, AUTO)
-        forms = [form for form in as_list(self.rerank) if Written.read(form).name != NO_RERANKING]
+        forms = [Written.read(form) for form in as_list(self.rerank)]
+        kept = [form for form in forms if form.name != NO_RERANKING]
         makers: dict[str, Callable[[], Any]] = {
             "retrievers": lambda: [] if auto or self.run is not None else _retrievers(self.retrieve or AUTO),
             "feedback": lambda: None if self.prf is None else choose("feedback", self.prf, "prf"),
             "expander": lambda: None if self.expand is None else choose("expander", self.expand, "expand"),
-            "rerankers": lambda: choose_all("reranker", forms, "rerank"),
+            "rerankers": lambda: choose_all("reranker", kept, "rerank"),
             "passages": lambda: None if self.aggregate is None else passages(self.aggregate),
-            "encoder": lambda: encoder_of(self.encoder),
-            "devices": lambda: self.devices,
+            "encoding": lambda: QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices),
             "fields": lambda: asked_fields(self.documents, self.fields),
         }
         made: dict[str, Any] = {}
-        problems = []
+        faults = self._faults()
         for kind, make in makers.items():
             try:
                 made[kind] = make()
             except InputError as error:
-                problems.append(str(error))
-        refuse(*((True, problem) for problem in problems))
-        name, settings = made.pop("encoder")
-        shown = str(self.topics) if isinstance(self.topics, str | Path) else argument("topics")
-        encoding = QueryEncoding(name or None, settings, self.encoded_queries, shown, made.pop("devices"))
+                faults.append((True, str(error)))
+        refuse(*faults)
+        retrievers, rerankers, way = made["retrievers"], made["rerankers"], made["passages"]
+        faults = [
+            (
+                self.fuse is not None and not auto and len(retrievers) < 2,
+                f"{argument('fuse', self.fuse)}: joins several retrievers, not "
+                f"{argument('retrieve', self.retrieve) if self.run is None else argument('run')}",
+            ),
+            (
+                len(forms) > 1 and len(kept) < len(forms),
+                f"{argument('rerank', 'none')} beside {', '.join(map(str, kept))}; leave none out, or give it alone",
+            ),
+            (
+                self.documents and not any("texts" in one.needs for one in rerankers),
+                f"{argument('documents')} gives texts to rerankers that read them, as cross-encoder; none is asked for",
+            ),
+        ]
+        for one in rerankers:
+            unused, shown = one.source != "neighbours" and one.queries, argument("queries", one.queries)
+            graph = argument("from", "neighbours")
+            faults.append((unused, f"{shown}: with {one.source} queries are encoded; give {graph} too"))
+        refuse(*faults)
+        if made["feedback"]:
+            check_feedback(made["feedback"].name, [one.name for one in retrievers])
         usual = FuseParams(fuse="minmax") if auto else FuseParams()  # so that words and vectors have equal weight
-        fused = usual if self.fuse is None else fusion(self.fuse, len(made["retrievers"]), "fuse")
-        depth = max([self.hits, *(getattr(one.params, "context", 0) for one in made["rerankers"])])
-        if (way := made["passages"]) is not None:
-            depth = way.hits or PASSAGES_PER_DOCUMENT * self.hits
-        return SearchMethods(auto, **made, encoding=encoding, fusion=fused, depth=depth)
+        fused = usual if self.fuse is None else fusion(self.fuse, len(retrievers), "fuse")
+        depth = max([self.hits, *(getattr(one.params, "context", 0) for one in rerankers)])
+        depth = depth if way is None else way.hits or PASSAGES_PER_DOCUMENT * self.hits
+        return SearchMethods(auto, **made, fusion=fused, depth=depth)
+
+    def _faults(self) -> list[tuple[object, str]]:
+        """The faults of arguments that go together, as (whether it is one, message)."""
+        query, run = self.query, self.run
+        shown, there = argument("query"), f"not with {argument('run')}, whose candidates are there already"
+        without_topics = self.topics is None and query is None
+        return [
+            (
+                (without_topics and run is None) or (self.topics is not None and query is not None),
+                f"give either {argument('topics')} (many queries) or {shown} (one query's text)",
+            ),
+            (self.retrieve is not None and run is not None, f"{argument('retrieve', self.retrieve)}: {there}"),
+            (self.prf is not None and run is not None, f"{argument('prf')} searches again: {there}"),
+            (query is not None and not query.strip(), f"{shown} is empty: expected the text of a query"),
+            (query and not is_utf8(query), f"{shown} is not UTF-8 text"),
+        ]
 
 
 @dataclass(frozen=True)
@@ -163,15 +189,12 @@ class SearchMethods:
 
 def _retrievers(retrieve: Form | Sequence[Form]) -> list[Chosen]:
     """The retrievers of an argument; InputError: unknown or repeated ones."""
-    forms = [
-        one for form in read_joined(retrieve) for one in (map(Written, HYBRID) if form.name == "hybrid" else [form])
-    ]
+    joined = [map(Written, HYBRID) if form.name == "hybrid" else [form] for form in read_joined(retrieve)]
+    forms = [one for of in joined for one in of]
     shown = argument("retrieve", "+".join(map(str, forms)))
-    known = [*names("retriever"), "hybrid"]
     for one in forms:
-        if one.name not in known:
-            hint = f"did you mean {MODELS[one.name]}?" if one.name in MODELS else nearest(one.name, [*known, AUTO])
-            raise InputError(f"{shown}: {one.name}: no such retriever; {hint}")
+        if one.name in MODELS:
+            raise InputError(f"{shown}: {one.name}: no such retriever; did you mean {MODELS[one.name]}?")
     if len({one.name for one in forms}) < len(forms):
         raise InputError(f"{shown}: expected different retrievers")
     return choose_all("retriever", forms, "retrieve")
@@ -179,8 +202,13 @@ def _retrievers(retrieve: Form | Sequence[Form]) -> list[Chosen]:
 
 @dataclass(frozen=True)
 class OutputRequest(Request):
-    """The outputs of the command."""
+    """The outputs of the command, and its flags of rnn."""
 
+    preset: str | None = setting(None, "of rnn: tas-b, cocondenser, vectors, mixture, … or a YAML file")
+    source: str | None = setting(
+        None, "of rnn: where similarities come from", one_of=lambda: [*SOURCES["from"]], flag="from", metavar="WHAT"
+    )
+    queries: str | None = setting(None, "of rnn from a graph", one_of=lambda: [*SOURCES["queries"]], metavar="WHAT")
     output: str | None = setting(None, "run file to write (.gz compresses; -: stdout)", metavar="RUN")
     output_format: str = setting("trec", "format of the run", one_of=lambda: [*FORMATS], metavar="NAME")
     tag: str | None = setting(None, "run tag (default: retriever.reranker, or run.reranker)")
@@ -202,73 +230,6 @@ def passages(form: Form, of: str = "aggregate") -> PassageParams:
     return PassageParams.of(written.params, argument(of, str(written)), aggregate=written.name)
 
 
-@dataclass(frozen=True)
-class RnnFlags(Request):
-    preset: str | None = setting(None, "of rnn: tas-b, cocondenser, vectors, mixture, … or a YAML file")
-    source: str | None = setting(
-        None, "of rnn: where similarities come from", one_of=lambda: [*SOURCES["from"]], flag="from", metavar="WHAT"
-    )
-    queries: str | None = setting(None, "of rnn from a graph", one_of=lambda: [*SOURCES["queries"]], metavar="WHAT")
-
-
 def check(request: SearchRequest, *others: tuple[object, str]) -> None:
     """Raise InputError with all faults of a request that are visible before any work, and `others`, see `refuse`."""
-    from rnnreranker.methods.feedback.base import check_feedback
-
-    query, run, encoded = request.query, request.run, request.encoded_queries
-    without_topics = request.topics is None and query is None
-    of_query, there = argument("query"), f"not with {argument('run')}, whose candidates are there already"
-    ids = Path(str(encoded)).with_suffix(".ids")
-    faults: list[tuple[object, str]] = [
-        (
-            (without_topics and run is None) or (request.topics is not None and query is not None),
-            f"give either {argument('topics')} (many queries) or {of_query} (one query's text)",
-        ),
-        (
-            without_topics and isinstance(encoded, str | Path) and not ids.is_file(),
-            f"{argument('encoded_queries', encoded)}: which query is which row? give {argument('topics')}, or write "
-            f"the query ids to {ids}, one a line",
-        ),
-        (request.retrieve is not None and run is not None, f"{argument('retrieve', request.retrieve)}: {there}"),
-        (query is not None and not query.strip(), f"{of_query} is empty: expected the text of a query"),
-        (query and not is_utf8(query), f"{of_query} is not UTF-8 text"),
-        (request.prf is not None and run is not None, f"{argument('prf')} searches again: {there}"),
-    ]
-    if wrong := problems_of(lambda: request.methods):
-        refuse(*((True, one) for one in wrong), *faults, *others)
-    chosen = request.methods
-    retrieving, forms = [one.name for one in chosen.retrievers], [Written.read(one) for one in as_list(request.rerank)]
-    source = argument("run") if run is not None else argument("retrieve", request.retrieve)
-    kept = [str(one) for one in forms if one.name != NO_RERANKING]
-    shown = " ".join(argument("rerank", str(one)) for one in forms) or argument("rerank", "none")
-    takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
-    again = chosen.feedback
-    unfit = problems_of(partial(check_feedback, again.name, retrieving)) if again else []
-    faults += [
-        (
-            request.fuse is not None and not chosen.auto and len(retrieving) < 2,
-            f"{argument('fuse', request.fuse)}: joins several retrievers, not {source}",
-        ),
-        *((True, one) for one in unfit),
-        (
-            len(forms) > 1 and len(kept) < len(forms),
-            f"{argument('rerank', 'none')} beside {', '.join(kept)}; leave none out, or give it alone",
-        ),
-        (
-            any(one == other for one, other in itertools.pairwise(forms)),
-            f"{argument('rerank')}: the same reranker twice in a row would change nothing; give it once",
-        ),
-        (
-            request.documents and not any("texts" in one.needs for one in chosen.rerankers),
-            f"{argument('documents')} gives texts to {takers}: not with {shown}",
-        ),
-        *(
-            (
-                one.source != "neighbours" and one.queries is not None,
-                f"{argument('queries', one.queries)}: with {one.source} queries are encoded; give "
-                f"{argument('from', 'neighbours')} too",
-            )
-            for one in chosen.rerankers
-        ),
-    ]
-    refuse(*faults, *others)
+    refuse(*((True, problem) for problem in problems_of(lambda: request.methods)), *others)

@@ -37,10 +37,6 @@ class LadrExpander(Expander):
     Params = LadrParams
     params: LadrParams
 
-    @property
-    def hits(self) -> int:
-        return self.params.hits
-
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
         seen = np.zeros(len(self.graph.docids), dtype=bool)
         rows = np.unique(candidates.known)
@@ -51,7 +47,8 @@ class LadrExpander(Expander):
                 last = self._new(last, seen)
             rows = np.flatnonzero(seen)
             scores = self.products(candidates.query, rows)
-            kept = scores >= np.sort(scores)[-self.hits :][0] if len(rows) else seen[:0]  # ties: `head` breaks them
+            lowest = np.sort(scores)[-self.params.hits :][:1]  # ties: `head` breaks them
+            kept = scores >= lowest if len(rows) else seen[:0]
             return rows[kept], scores[kept]
         scores = self.products(candidates.query, rows)
         while True:

@@ -34,10 +34,6 @@ class NeighboursExpander(Expander):
     Params = NeighboursParams
     params: NeighboursParams
 
-    @property
-    def above(self) -> int:
-        return self.params.below
-
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
         first = candidates.rows[: self.params.depth]
         ranks = np.flatnonzero(first >= 0) + 1

@@ -29,20 +29,11 @@ class AverageFeedback(Feedback):
     Params = AverageParams
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        return average(query, documents)
+        mean: np.ndarray = np.concatenate((query[None], documents)).mean(axis=0)
+        return mean
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
         from scipy.sparse import csr_matrix
 
         weights = np.full((1, documents.shape[0]), 1 / (1 + documents.shape[0]), dtype=np.float32)
         return csr_matrix((query + csr_matrix(np.ones_like(weights)) @ documents) * weights[0, 0])
-
-
-def average(query: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """(..., d) float32: the mean of a query (..., d) and documents (..., n, d).
-
-    >>> average(np.float32([0, 3]), np.float32([[3, 0], [3, 0]])).tolist()
-    [2.0, 1.0]
-    """
-    mean: np.ndarray = np.mean(np.concatenate((query[..., None, :], documents), axis=-2), axis=-2)
-    return mean

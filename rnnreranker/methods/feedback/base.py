@@ -11,6 +11,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, methods, settings_of
+from rnnreranker.parts.vectors.of_run import check_dimension
 
 if TYPE_CHECKING:
     from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
@@ -68,15 +69,13 @@ def heaviest(rows: Any, count: int) -> Any:
     """A CSR matrix with the `count` largest values of every row, ties: the first."""
     from scipy.sparse import csr_matrix
 
-    rows = csr_matrix(rows)
+    rows = csr_matrix(rows, copy=True)
     rows.sort_indices()
-    kept = []
-    for first, last in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-        own = np.argsort(-rows.data[first:last], kind="stable")[:count]
-        kept.append(first + np.sort(own))
-    positions = np.concatenate(kept).astype(np.int64)
-    starts = np.concatenate([[0], np.cumsum([len(own) for own in kept])])
-    return csr_matrix((rows.data[positions], rows.indices[positions], starts), shape=rows.shape)
+    numbers = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    order = np.lexsort((-rows.data, numbers))  # stable; query by query, as the values stand
+    rows.data[order[np.arange(len(order)) - rows.indptr[numbers] >= count]] = 0
+    rows.eliminate_zeros()
+    return rows
 
 
 def of_norm_1(rows: Any, norm: str) -> Any:
@@ -109,7 +108,7 @@ def second_pass_vectors(
     """
     from rnnreranker.parts.vectors import QueryVectors
 
-    check_dimension(source, queries)
+    check_dimension(queries, source.dimension)
     new = queries.vectors.copy()
     for first in range(0, len(new), batch_size):
         batch = queries.vectors[first : first + batch_size]
@@ -145,22 +144,11 @@ def second_pass_tokens(
     """
     from rnnreranker.parts.tokens.source import QueryTokens
 
-    tokens, weights = [], []
+    tokens, weights = [asked.vectors[:0]], [np.ones(0)]
     for qid, rows in zip(asked.qids, progress(hits, unit="queries", what="feedback"), strict=True):
         own = asked.one(qid)
         new, weighed = feedback.of_tokens(own, rows, lexicon) if len(rows) else (own, np.ones(len(own)))
         tokens.append(new)
         weights.append(weighed)
-    offsets = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
-    vectors = np.concatenate([asked.vectors[:0], *tokens])
-    return QueryTokens(asked.qids, vectors, offsets), np.concatenate([np.ones(0), *weights])
-
-
-def check_dimension(source: VectorSource, queries: QueryVectors) -> None:
-    """Raise InputError unless queries and documents have vectors of one dimension."""
-    dimension = queries.vectors.shape[1]
-    if dimension != source.dimension:
-        raise InputError(
-            f"query vectors have {dimension} dimensions, the index has {source.dimension}; "
-            "encode the queries with the encoder that made the index"
-        )
+    offsets = np.cumsum([len(one) for one in tokens], dtype=np.int64)
+    return QueryTokens(asked.qids, np.concatenate(tokens), offsets), np.concatenate(weights)

@@ -11,13 +11,13 @@ import numpy as np
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.feedback.base import Feedback, heaviest, of_norm_1
 
-PYSERINI: dict[
-    str, dict[str, Any]
-] = {  # what Pyserini takes: its reproduction of Li et al. for vectors, the defaults of set_rocchio for terms
-    "vectors": {"fb_docs": 5, "fb_alpha": 0.4, "fb_beta": 0.6, "fb_gamma": 0.1},
-    "impacts": {"fb_docs": 10, "fb_alpha": 1.0, "fb_beta": 0.75, "fb_gamma": 0.15},
-    "words": {"fb_docs": 10, "fb_alpha": 1.0, "fb_beta": 0.75, "fb_gamma": 0.15},
-}
+OF_TERMS: dict[str, Any] = {"fb_docs": 10, "fb_alpha": 1.0, "fb_beta": 0.75, "fb_gamma": 0.15}  # of set_rocchio
+OF_VECTORS: dict[str, Any] = {
+    "fb_docs": 5,
+    "fb_alpha": 0.4,
+    "fb_beta": 0.6,
+    "fb_gamma": 0.1,
+}  # of Li et al. in Pyserini
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class RocchioParams(Params):
         >>> RocchioParams(fb_beta=0.5).set_for("vectors").fb_alpha
         0.4
         """
-        unset = {name: value for name, value in PYSERINI[over].items() if getattr(self, name) is None}
+        usual = OF_VECTORS if over == "vectors" else OF_TERMS
+        unset = {name: value for name, value in usual.items() if getattr(self, name) is None}
         return dataclasses.replace(self, **unset)
 
 
@@ -67,13 +68,14 @@ class RocchioFeedback(Feedback):
 
     def depth(self, over: str) -> int:
         given = self.params.set_for(over)
-        depth: int = given.fb_depth or given.fb_docs + given.fb_bottom_docs
-        return depth
+        return int(given.fb_depth or given.fb_docs + given.fb_bottom_docs)
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
         given = self.params.set_for("vectors")
-        weights = (given.fb_alpha, given.fb_beta, given.fb_gamma)
-        return rocchio(query, documents, *weights, top=given.fb_docs, bottom=given.fb_bottom_docs)
+        new: np.ndarray = given.fb_alpha * query + given.fb_beta * documents[: given.fb_docs].mean(axis=0)
+        if given.fb_bottom_docs:
+            new -= given.fb_gamma * documents[-given.fb_bottom_docs :].mean(axis=0)
+        return new
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
         given = self.params.set_for("impacts")
@@ -100,24 +102,3 @@ class RocchioFeedback(Feedback):
             gamma=given.fb_gamma,
             use_negative=given.fb_bottom_docs > 0,
         )
-
-
-def rocchio(
-    query: np.ndarray,
-    documents: np.ndarray,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    *,
-    top: int,
-    bottom: int,
-) -> np.ndarray:
-    """(..., d) float32: alpha query + beta mean(first `top`) - gamma mean(last `bottom`) of documents (..., n, d).
-
-    >>> rocchio(np.float32([1, 0]), np.float32([[4, 0], [0, 4]]), 1, 0.5, 0.25, top=1, bottom=1).tolist()
-    [3.0, -1.0]
-    """
-    new: np.ndarray = alpha * query + beta * documents[..., :top, :].mean(axis=-2)
-    if bottom > 0:
-        new -= gamma * documents[..., -bottom:, :].mean(axis=-2)
-    return new

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import itertools
+from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import progress, say
-from rnnreranker.base.device import Devices, devices_of
-from rnnreranker.base.errors import InputError, brief
-from rnnreranker.base.given import count_of, instance_of
-from rnnreranker.base.method import Inputs, find, settings_of
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import instance_of
+from rnnreranker.base.method import Inputs, find
+from rnnreranker.methods.base import SearchMethod
 from rnnreranker.parts.vectors.exact import all_finite
 from rnnreranker.parts.vectors.of_run import check_missing, notice_missing, query_rows, vector_rows
 from rnnreranker.parts.vectors.together import notice_mismatch
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
 
-Missing = Literal["error", "skip"]
+
+@dataclass(frozen=True)
+class ContextParams(settings.Params):
+    """The setting of methods whose scores are cheap."""
+
+    context: int = settings.context_setting(1000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,59 +66,18 @@ class Candidates:
         return Candidates(**{name: value[part] for name, value in given.items()})
 
 
-class Reranker(ABC):
+class Reranker(SearchMethod):
     """Reranks the first `params.context` candidates of every query; without such a setting, all of them.
 
-    Args:
-        inputs: what `needs` names, with the same documents in the same rows; a VectorSource stands for
-            `Inputs(vectors=it)`.
-        params: of the class `Params`, or a mapping of its settings; None = the defaults.
-        threads: None = one per core. Results do not depend on it.
-        missing: for candidates without vector, graph row or text: "error", or "skip" = rank them below the others.
-        device: as in `devices_of`, if the method `takes_device`.
-
-    Raises:
-        InputError: another `missing`, parameters of another method, an unusable device.
-
-    A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `scores`, or `scores_of`
-    for several queries at once.
+    Arguments and errors as in `SearchMethod`. A subclass in its own file is a method: it sets `name`, `needs`, `Params`
+    and implements `scores`, or `scores_of` for several queries at once.
     """
 
-    name: ClassVar[str]
-    needs: ClassVar[frozenset[str]] = frozenset()
-    Params: ClassVar[type[settings.Params]] = settings.Params
-    takes_device: ClassVar[bool] = False
+    kind = "rerank"
     takes_source: ClassVar[bool] = False  # whether similarities can come from vectors or a graph, see `RnnReranker`
     at_once: ClassVar[int] = 2**18  # values of the vectors that are scored at once, which fit the cache
     rows_at_once: int = 0  # candidates that are scored at once without vectors; 0 = those of one query
     model_setting: ClassVar[str] = ""  # the parameter that names the model, of a method that computes with one
-
-    def __init__(
-        self,
-        inputs: Inputs | VectorSource,
-        params: Any = None,
-        *,
-        threads: int | None = None,
-        missing: Missing = "error",
-        device: str | Devices | None = None,
-    ) -> None:
-        if not isinstance(missing, str) or missing not in ("error", "skip"):
-            raise InputError(f"missing={brief(missing)}: expected 'error' or 'skip'")
-        if not isinstance(inputs, Inputs) and not hasattr(inputs, "fetch"):
-            raise InputError(f"vectors={brief(inputs)}: expected what open_vectors returns, a graph or Inputs")
-        if isinstance(params, Mapping):
-            params = self.Params.of(params, "params")
-        if device is not None and not self.takes_device:
-            raise InputError(f"device={device}: {self.name} takes none, it computes on the processor")
-        self.inputs = inputs if isinstance(inputs, Inputs) else Inputs(vectors=inputs)
-        self.params = settings_of(self, "rerank", params)
-        self.threads = None if threads is None else count_of(threads, "threads")
-        self.missing = missing
-        self.devices = devices_of(device)
-        self.prepare()
-
-    def prepare(self) -> None:  # noqa: B027  not every method has something to load
-        """Load the method's model; the constructor calls it."""
 
     def describe(self) -> dict[str, Any]:
         """What scores depend on besides the inputs, for JSON."""
@@ -126,45 +91,6 @@ class Reranker(ABC):
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64, finite, larger = better."""
 
-    def alone(self, qid: str, docids: Sequence[str]) -> tuple[Query, Candidates]:
-        """A query and candidates outside a run, as arguments of `scores`.
-
-        Raises:
-            InputError: the method reads scores of a run; the query or candidates lack an input.
-        """
-        if self.reads_scores:
-            raise InputError(f"rerank {self.name}: reads scores of the run, which these candidates have not")
-        inputs: Any = self.inputs
-        vector: Any = None
-        rows: Any = None
-        tokens = inputs.query_tokens.one(qid) if "query tokens" in self.needs else None
-        if "query vectors" in self.needs:
-            vector = inputs.query_vectors.vectors[self._places[qid]]
-        for need in ("vectors", "tokens"):
-            if need in self.needs:
-                rows = getattr(inputs, need).rows(list(docids))
-                if (rows < 0).any():
-                    lost = docids[int(np.argmin(rows))]
-                    raise InputError(f"query {qid}: {lost} is not in the index; use the run's own index")
-        if "texts" in self.needs and (without := [docid for docid in docids if docid not in inputs.texts]):
-            raise InputError(
-                f"query {qid}: {len(without)} of its {len(docids)} candidates and positives have no text (first: "
-                f"{', '.join(without[:3])}); give the run's own index, or {argument('documents')} that have them"
-            )
-        text = inputs.topics[qid] if "topics" in self.needs else None
-        candidates = Candidates(
-            np.array(docids, dtype=object),
-            vectors=self.vectors.fetch(rows) if "vectors" in self.needs else None,
-            rows=rows,
-            texts=[inputs.texts[docid] for docid in docids] if "texts" in self.needs else None,
-        )
-        _check_finite(candidates)
-        return Query(qid, text, vector, tokens), candidates
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {qid: row for row, qid in enumerate(self.inputs.query_vectors.qids)}
-
     @property
     def reads_scores(self) -> bool:
         """Whether scores or ranks of the run count."""
@@ -174,10 +100,48 @@ class Reranker(ABC):
         """(L,) float64: the scores of the run, as the method uses them."""
         return run.scores
 
-    @property
-    def vectors(self) -> VectorSource:
-        source: VectorSource = self.inputs.vectors
-        return source
+    def alone(self, qid: str, docids: Sequence[str]) -> tuple[Query, Candidates]:
+        """A query and candidates outside a run, as arguments of `scores`.
+
+        Raises:
+            InputError: the method reads scores of a run; the query or candidates lack an input.
+        """
+        if self.reads_scores:
+            raise InputError(f"rerank {self.name}: reads scores of the run, which these candidates have not")
+        inputs, needs = self.inputs, self.needs
+        rows: Any = None
+        for need in needs & {"vectors", "tokens"}:
+            rows = getattr(inputs, need).rows(list(docids))
+            if (rows < 0).any():
+                lost = docids[int(np.argmin(rows))]
+                raise InputError(f"query {qid}: {lost} is not in the index; use the run's own index")
+        if "texts" in needs and (without := [docid for docid in docids if docid not in inputs.texts]):
+            raise InputError(
+                f"query {qid}: {len(without)} of its {len(docids)} candidates and positives have no text (first: "
+                f"{', '.join(without[:3])}); give the run's own index, or {argument('documents')} that have them"
+            )
+        vector = inputs.query_vectors.vectors[self._places[qid]] if "query vectors" in needs else None
+        candidates = self._filled(Candidates(np.array(docids, dtype=object), rows=rows))
+        _check_finite(candidates)
+        return self._query(qid, vector), candidates
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {qid: row for row, qid in enumerate(self.inputs.query_vectors.qids)}
+
+    def _query(self, qid: str, vector: Any) -> Query:
+        text = self.inputs.topics[qid] if "topics" in self.needs else None
+        tokens = self.inputs.query_tokens.one(qid) if "query tokens" in self.needs else None
+        return Query(qid, text, vector, tokens)
+
+    def _filled(self, candidates: Candidates, buffer: np.ndarray | None = None) -> Candidates:
+        """Candidates with their vectors and texts."""
+        texts = self.inputs.texts if "texts" in self.needs else None
+        return replace(
+            candidates,
+            vectors=self.vectors.fetch(candidates.rows, buffer) if "vectors" in self.needs else None,
+            texts=None if texts is None else [texts[docid] for docid in candidates.docids.tolist()],
+        )
 
     def rerank(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
         """The run with its first candidates in descending order of new scores, ties by docid; other entries are below.
@@ -192,18 +156,9 @@ class Reranker(ABC):
         """
         from rnnreranker.base.process.threads import one_blas_thread
 
-        texts, vectors = self._topics(run), self._query_vectors(run, query_vectors)
-        tokens = self.inputs.query_tokens.of(run.qids) if "query tokens" in self.needs else None
-        queries = [
-            Query(
-                qid,
-                None if texts is None else texts[qid],
-                None if vectors is None else vectors[number],
-                None if tokens is None else tokens.one(qid),
-            )
-            for number, qid in enumerate(run.qids)
-        ]
         rows, usable = self._usable(run)
+        vectors = self._query_vectors(run, query_vectors)
+        queries = [self._query(qid, vector) for qid, vector in zip(run.qids, vectors, strict=True)]
         notice_missing(run, usable, self.name)
         chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
         entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
@@ -233,59 +188,44 @@ class Reranker(ABC):
         """
         _check_finite(candidates)
         new = np.empty(len(candidates))
-        for query, first, last in zip(queries, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        for query, (first, last) in zip(queries, itertools.pairwise(bounds.tolist()), strict=True):
             if last > first:
-                own = candidates.part(slice(first, last))
-                if "texts" in self.needs:
-                    own = replace(own, texts=[self.inputs.texts[docid] for docid in own.docids.tolist()])
-                new[first:last] = self._checked(query.qid, self.scores(query, own), len(own))
+                scores = np.asarray(self.scores(query, candidates.part(slice(first, last))), dtype=np.float64)
+                if scores.shape != (last - first,) or not np.isfinite(scores).all():
+                    raise InputError(
+                        f"rerank {self.name}: query {query.qid}: scores of shape {scores.shape}, or NaN or infinite "
+                        f"ones; expected ({last - first},) finite ones"
+                    )
+                new[first:last] = scores
         return new
 
     def _blocks(self, starts: list[int], whole: Candidates) -> Iterator[tuple[int, int, Candidates]]:
-        """Ranges of queries, first:last, and their candidates."""
-        fetches = "vectors" in self.needs
-        ranges = ranges_of(starts, self.at_once // self.vectors.dimension if fetches else self.rows_at_once)
-        if not ranges:
-            return
+        """Ranges of queries, first:last, and their candidates; those of the next range are fetched meanwhile."""
+        width = self.vectors.dimension if "vectors" in self.needs else 0
+        ranges = ranges_of(starts, self.at_once // width if width else self.rows_at_once)
         parts = [slice(starts[first], starts[last]) for first, last in ranges]
-        longest = max(part.stop - part.start for part in parts)
-        buffers = np.empty((2, longest, self.vectors.dimension if fetches else 0), dtype=np.float32)
+        longest = max((part.stop - part.start for part in parts), default=0)
+        buffers = np.empty((2, longest, width), dtype=np.float32)
 
         def block(number: int) -> Candidates:
-            part = whole.part(parts[number])
-            if not fetches:
-                return part
-            buffer = buffers[number % 2, : len(part)]  # not that of the block that is being scored
-            return replace(part, vectors=self.vectors.fetch(part.rows, buffer))
+            part = parts[number]  # the buffer is not that of the block that is being scored
+            return self._filled(whole.part(part), buffers[number % 2, : part.stop - part.start] if width else None)
 
         with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:
-            coming = ahead.submit(block, 0)
-            for number, (first, last) in enumerate(progress(ranges, unit="chunks", what="rerank")):
-                fetched = coming.result()
-                if number + 1 < len(ranges):
-                    coming = ahead.submit(block, number + 1)
+            submitted = (ahead.submit(block, number) for number in range(len(ranges)))
+            coming: Any = next(submitted, None)
+            for first, last in progress(ranges, unit="chunks", what="rerank"):
+                fetched, coming = coming.result(), next(submitted, None)
                 yield first, last, fetched
 
     def check(self, run: Run) -> None:
         """Raise InputError if queries or candidates of a run lack vectors or texts."""
-        self._topics(run)
         self._usable(run)
 
-    def _topics(self, run: Run) -> Any:
-        if "topics" not in self.needs:
-            return None
-        topics = self.inputs.topics
-        if lost := [qid for qid in run if qid not in topics]:
-            raise InputError(
-                f"{len(lost)} of {len(run)} queries of the run have no text in the topics (first: "
-                f"{', '.join(lost[:3])}); give the topics that the run was made from"
-            )
-        return topics
-
     def _query_vectors(self, run: Run, given: QueryVectors | None) -> Any:
-        """(Q, d) float32 in the order of the run, None if not needed; a notice reports vectors that do not match."""
+        """(Q, d) float32 in the order of the run, Q None if not needed; a notice reports vectors that do not match."""
         if "query vectors" not in self.needs:
-            return None
+            return [None] * len(run)
         queries = self.inputs.query_vectors if given is None else given
         rows = query_rows(run, queries, self.vectors.dimension if "vectors" in self.needs else None)
         if "vectors" in self.needs and self.inputs.compared is not queries:
@@ -294,29 +234,25 @@ class Reranker(ABC):
         return rows
 
     def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
-        """(V,) rows of the run's documents, None if not needed; (V,) bool, usable."""
+        """(V,) rows of the run's documents, None if not needed; (V,) bool, usable; InputError: as `check`."""
         from rnnreranker.runs import Run
 
-        rows: Any = None
         instance_of(run, Run, "run")
+        if "topics" in self.needs and (lost := [qid for qid in run if qid not in self.inputs.topics]):
+            raise InputError(
+                f"{len(lost)} of {len(run)} queries of the run have no text in the topics (first: "
+                f"{', '.join(lost[:3])}); give the topics that the run was made from"
+            )
+        skip, rows = self.missing == "skip", None
         usable = np.ones(len(run.docids), dtype=bool)
-        if has_rows := [one for one in ("vectors", "neighbours", "tokens") if one in self.needs]:
-            source, *others = (getattr(self.inputs, one) for one in has_rows)
-            rows = vector_rows(source, run, skip=self.missing == "skip", beside=others[0] if others else None)
+        if sources := [getattr(self.inputs, one) for one in ("vectors", "neighbours", "tokens") if one in self.needs]:
+            rows = vector_rows(sources[0], run, skip=skip, beside=sources[1] if sources[1:] else None)
             usable &= rows >= 0
         if "texts" in self.needs:
             texts = self.inputs.texts
             usable &= np.fromiter((docid in texts for docid in run.docids), dtype=bool, count=len(usable))
-            check_missing(run, usable, "have no text", self.missing == "skip")
+            check_missing(run, usable, "have no text", skip)
         return rows, usable
-
-    def _checked(self, qid: str, scores: Any, count: int) -> np.ndarray:
-        values = np.asarray(scores, dtype=np.float64)
-        if values.shape != (count,):
-            raise InputError(f"rerank {self.name}: query {qid}: scores of shape {values.shape}, expected ({count},)")
-        if not np.isfinite(values).all():
-            raise InputError(f"rerank {self.name}: query {qid}: NaN or infinite scores; expected finite ones")
-        return values
 
 
 def ranges_of(bounds: Sequence[int], most: int) -> list[tuple[int, int]]:

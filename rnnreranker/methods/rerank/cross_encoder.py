@@ -79,13 +79,10 @@ class CrossEncoderReranker(Reranker):
 
     def remark(self) -> str:
         """How many pairs exceeded the length limit."""
-        cut, scored = self._cut, self._scored
-        self._scored = self._cut = 0
-        if not cut:
-            return ""
-        limits = sorted({scorer.max_length for scorer in self.scorers})
-        limit = " or ".join(map(str, limits))
-        return f"{self.name}: {cut} of {counted(scored, 'pair')} had more than {limit} tokens and were cut"
+        cut, scored, self._cut, self._scored = self._cut, self._scored, 0, 0
+        limit = " or ".join(map(str, sorted({scorer.max_length for scorer in self.scorers})))
+        of = f"{self.name}: {cut} of {counted(scored, 'pair')} had more than {limit} tokens and were cut"
+        return of if cut else ""
 
 
 @lru_cache(MODELS)

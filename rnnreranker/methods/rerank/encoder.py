@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from rnnreranker.base.settings import Params, context_setting
-from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
-
-
-@dataclass(frozen=True)
-class EncoderRerankerParams(Params):
-    """Settings of reranking by an encoder; a score costs one inner product."""
-
-    context: int = context_setting(1000)
+from rnnreranker.methods.rerank.base import Candidates, ContextParams, Query, Reranker, inner_products
 
 
 class EncoderReranker(Reranker):
@@ -22,8 +12,7 @@ class EncoderReranker(Reranker):
 
     name = "encoder"
     needs = frozenset({"query vectors", "vectors"})
-    Params = EncoderRerankerParams
-    params: EncoderRerankerParams
+    Params = ContextParams
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         return inner_products(query.vector, candidates.vectors)

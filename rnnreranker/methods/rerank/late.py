@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from rnnreranker.base.settings import Params, context_setting
-from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
-
-
-@dataclass(frozen=True)
-class LateRerankerParams(Params):
-    """Settings of reranking by late interaction."""
-
-    context: int = context_setting(1000)
+from rnnreranker.base.settings import Params
+from rnnreranker.methods.rerank.base import Candidates, ContextParams, Query, Reranker
 
 
 class LateReranker(Reranker):
@@ -23,14 +16,24 @@ class LateReranker(Reranker):
 
     name = "late"
     needs = frozenset({"query tokens", "tokens"})
-    Params = LateRerankerParams
-    params: LateRerankerParams
+    Params: ClassVar[type[Params]] = ContextParams
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        bounds = np.array([0, len(query.tokens)])
-        scores: np.ndarray = self.inputs.tokens.scores(query.tokens, bounds, candidates.rows, self.threads)[0]
-        return scores.astype(np.float64)
+        return self.scores_knowing(query, candidates)
+
+    def scores_knowing(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
+        """(n,) float64: the scores by `asked`."""
+        return self.maxsim(*self.asked(query, candidates, known), candidates.rows)
 
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """The query's tokens (q, d) float32 and weights of 1."""
+        """The query's tokens, (p, d) float32, and weights, (p,) float64.
+
+        known: positions of candidates that are relevant, which feedback reads first.
+        """
         return query.tokens, np.ones(len(query.tokens))
+
+    def maxsim(self, tokens: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(n,) float64: MaxSim of weighted tokens with documents."""
+        bounds = np.array([0, len(tokens)])
+        scores: np.ndarray = self.inputs.tokens.scores(tokens, bounds, rows, self.threads, weights)[0]
+        return scores.astype(np.float64)

@@ -13,7 +13,8 @@ from rnnreranker.base.chosen_method import Chosen, choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import methods
 from rnnreranker.base.settings import Params, context_setting, setting
-from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
+from rnnreranker.methods.rerank.base import Candidates, Query, inner_products
+from rnnreranker.methods.rerank.late import LateReranker
 from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.parts.tokens.neighbours import neighbours_in
 from rnnreranker.runs.head import order_by_score
@@ -51,15 +52,15 @@ class PrfParams(Params):
     @property
     def over(self) -> str:
         """ "vectors" or "tokens"; InputError for other feedback."""
-        for one in NEEDS:
-            if one in self.chosen.method.over:
-                return one
-        fitting = [name for name, method in methods("feedback").items() if method.over & set(NEEDS)]
-        over = " and ".join(sorted(self.chosen.method.over))
-        raise InputError(f"feedback {self.chosen.name}: is over {over}; among candidates expected {', '.join(fitting)}")
+        name, over = self.chosen.name, self.chosen.method.over
+        if both := [one for one in NEEDS if one in over]:
+            return both[0]
+        fitting = [one for one, method in methods("feedback").items() if method.over & set(NEEDS)]
+        over = " and ".join(sorted(over))
+        raise InputError(f"feedback {name}: is over {over}; among candidates expected {', '.join(fitting)}")
 
 
-class PrfReranker(Reranker):
+class PrfReranker(LateReranker):
     """Inner products or MaxSim with the query that feedback makes of a query and its first candidates.
 
     Over vectors, feedback uses the run's first candidates; over tokens those with the largest MaxSim, ties by docid:
@@ -70,7 +71,6 @@ class PrfReranker(Reranker):
     name = "prf"
     needs = NEEDS["vectors"]
     Params = PrfParams
-    params: PrfParams
     inner = ("feedback", "feedback")
 
     @classmethod
@@ -91,34 +91,20 @@ class PrfReranker(Reranker):
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         if "vectors" not in self.needs:
-            return self.scores_knowing(query, candidates)
+            return super().scores(query, candidates)
         first = candidates.vectors[: self.feedback.depth("vectors")]
         return inner_products(self.feedback.of_vectors(query.vector, first), candidates.vectors)
 
-    def scores_knowing(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
-        """(n,) float64, over tokens: the scores if the candidates at the positions `known` are the first feedback."""
-        return self._maxsim(*self.asked(query, candidates, known), candidates.rows)
-
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """The new query's tokens, (p, d) float32, and weights, (p,) float64; known: as in `scores_knowing`.
-
-        Any document can be scored with them (paper 002, 2.3.1).
-        """
-        own, weights = query.tokens, np.ones(len(query.tokens))
+        """The new query's tokens, and their weights: any document can be scored with them (paper 002, 2.3.1)."""
+        own, weights = super().asked(query, candidates)
         if len(own):
-            near = order_by_score(self._maxsim(own, weights, candidates.rows), candidates.docids)
-            order = list(dict.fromkeys([*known, *near.tolist()]))
-            filled = [row for row in candidates.rows[order].tolist() if self._lengths[row]]
-            first = np.array(filled[: self.feedback.depth("tokens")], dtype=np.int64)
+            near = order_by_score(self.maxsim(own, weights, candidates.rows), candidates.docids)
+            rows = candidates.rows[list(dict.fromkeys([*known, *near.tolist()]))]
+            first = rows[self._lengths[rows] > 0][: self.feedback.depth("tokens")]
             if len(first):
                 return self.feedback.of_tokens(own, first, self._lexicon)
         return own, weights
-
-    def _maxsim(self, tokens: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        scored: np.ndarray = self.inputs.tokens.scores(tokens, np.array([0, len(tokens)]), rows, self.threads, weights)[
-            0
-        ]
-        return scored.astype(np.float64)
 
     @cached_property
     def _lexicon(self) -> Lexicon:

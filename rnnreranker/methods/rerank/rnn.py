@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from rnnreranker.base.chosen_method import SOURCES
-from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.method import Inputs
-from rnnreranker.methods.rerank.base import Candidates, Missing, Query, Reranker, inner_products
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.graph import graph_similarity
@@ -43,7 +41,7 @@ class RnnReranker(Reranker):
             "run": the run's scores; "none": unknown (`RnnParams.without_query`). None = "encoded" with vectors, else
             "none".
         vectors: beside a graph, those of its documents.
-        params, threads, missing: as in `Reranker`.
+        params, options: as in `Reranker`.
 
     Raises:
         InputError: as `Reranker`; `queries` that the source lacks; parameters that need unknown similarities.
@@ -64,9 +62,7 @@ class RnnReranker(Reranker):
         source: Source | None = None,
         queries: Queries | None = None,
         vectors: VectorSource | None = None,
-        threads: int | None = None,
-        missing: Missing = "error",
-        device: str | Devices | None = None,
+        **options: Any,
     ) -> None:
         from rnnreranker.parts.neighbours import NeighbourGraph
 
@@ -75,25 +71,22 @@ class RnnReranker(Reranker):
                 raise InputError(f"{name}={brief(value)}: expected one of {', '.join(words)}")
         if isinstance(inputs, NeighbourGraph):
             source, inputs = "neighbours", Inputs(neighbours=inputs, vectors=vectors)
-        self.source = source or "vectors"
-        if queries is None:
-            known = not isinstance(inputs, Inputs) or inputs.has("vectors")
-            queries = "encoded" if known or self.source != "neighbours" else "none"
-        self.queries = queries
-        if self.source != "neighbours" and queries != "encoded":
+        self.source, from_graph = source or "vectors", source == "neighbours"
+        known = not from_graph or not isinstance(inputs, Inputs) or inputs.has("vectors")
+        self.queries = queries or ("encoded" if known else "none")
+        if not from_graph and self.queries != "encoded":
             raise InputError(f"queries={queries!r}: with {self.source} the query has its own; expected 'encoded'")
-        self.rows_at_once = ROWS if self.source == "neighbours" else 0
-        self.needs = self.needs_from(self.source, queries)  # type: ignore[misc]  # of this one, not of the method
-        super().__init__(inputs, params, threads=threads, missing=missing, device=device)
+        self.rows_at_once = ROWS if from_graph else 0
+        self.needs = self.needs_from(self.source, self.queries)  # type: ignore[misc]  # of this one, not of the method
+        super().__init__(inputs, params, **options)
 
     @classmethod
     def needs_from(cls, source: str, queries: str) -> frozenset[str]:
         """The inputs that a source needs."""
-        if source == "vectors":
-            return frozenset({"query vectors", "vectors", "run scores"})
         if source == "tokens":
             return frozenset({"query tokens", "tokens", "run scores"})
-        return frozenset({"neighbours", "run scores", *(["query vectors", "vectors"] if queries == "encoded" else [])})
+        of_graph = ["neighbours"] if source == "neighbours" else []
+        return frozenset({"run scores", *of_graph, *(["query vectors", "vectors"] if queries == "encoded" else [])})
 
     @property
     def reads_scores(self) -> bool:
@@ -131,19 +124,17 @@ class RnnReranker(Reranker):
             in_contexts[real] = values
             return in_contexts
 
-        base = padded(candidates.scores)
-        how: dict[str, Any] = {"lengths": lengths, "threads": self.threads}
+        how: dict[str, Any] = {"lengths": lengths, "threads": self.threads, "base": padded(candidates.scores)}
         if self.source == "vectors":
             vectors = np.stack([query.vector for query in queries])
-            return self._similar(vectors, padded(candidates.vectors), base=base, **how)[real]
+            return self._similar(vectors, padded(candidates.vectors), **how)[real]
         graph, products = self.graph, candidates.in_run if self.queries == "run" else None
         graph.fetch(np.unique(candidates.rows))  # refuses what cannot be in a graph, and says where
         if self.queries == "encoded":
-            ends = itertools.pairwise(bounds.tolist())
-            own = [candidates.vectors[first:last] for first, last in ends]
+            own = np.split(candidates.vectors, bounds[1:-1])
             products = np.concatenate([inner_products(one.vector, v) for one, v in zip(queries, own, strict=True)])
         rows, products = padded(candidates.rows), padded(products)
-        return graph_similarity(graph.edges, graph.weights, rows, self.params, query=products, base=base, **how)[real]
+        return graph_similarity(graph.edges, graph.weights, rows, self.params, query=products, **how)[real]
 
     def _similar(self, queries: np.ndarray, candidates: np.ndarray, **how: Any) -> np.ndarray:
         """(B, N) float32: s* from vectors, (B, d) and (B, N, d)."""

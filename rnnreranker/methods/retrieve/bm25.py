@@ -52,25 +52,30 @@ class Bm25Retriever(Retriever):
         Raises:
             InputError: no BM25 part, feedback that drops Chinese words; UnavailableError: no Java 21 or newer.
         """
-        latin_alone = self.feedback is not None and getattr(self.feedback.params, "fb_filter", True)
-        if self._language() == "zh" and latin_alone:
-            assert self.feedback is not None
-            way = " or give fb_filter=no" if hasattr(self.feedback.params, "fb_filter") else ""
+        filters = getattr(self.feedback and self.feedback.params, "fb_filter", True)
+        if self.feedback is not None and filters and self._language() == "zh":
             raise InputError(
                 f"prf {self.feedback.name}: takes words of Latin letters and digits alone from documents, no Chinese "
-                f"ones; leave it out{way}"
+                "ones; leave it out or give fb_filter=no"
             )
         start_java()
 
     def retrieve(self, hits: int) -> Run:
         from rnnreranker.runs import Run
 
-        index, topics = self.inputs.words, self.inputs.topics
-        searcher = LuceneSearcher(index)
+        topics, searched = self.inputs.topics, hits
+        searcher = LuceneSearcher(self.inputs.words)
         searcher.set_bm25(self.params.k1, self.params.b)
         if (language := self._language()) != "en":
             searcher.set_language(language)
-        searched = hits if self.feedback is None else max(hits, self._search_again(searcher))
+        if self.feedback is not None:
+            if not searcher.keeps_documents:
+                raise InputError(
+                    f"{self.inputs.words}: keeps no document vectors, which prf {self.feedback.name} reads; make the "
+                    "index with python -m rnnreranker.index --parts bm25, or by Anserini with -storeDocvectors"
+                )
+            self.feedback.set_words(searcher)
+            searched = max(hits, self.feedback.depth("words"))
         ranked = searcher.search(topics, searched, self.threads or cores())
         run = Run.from_dict({qid: dict(own) for qid, own in zip(topics, ranked, strict=True)})
         searcher.close()
@@ -79,18 +84,5 @@ class Bm25Retriever(Retriever):
     def _language(self) -> str:
         """The language asked for, else that of the index part."""
         folder: Path = self.inputs.words
-        if self.params.language is not None or folder.name != "bm25":
-            return self.params.language or "en"
-        parts = describe(folder.parent).get("parts", {})
-        return str(parts.get("bm25", {}).get("language", "en"))
-
-    def _search_again(self, searcher: LuceneSearcher) -> int:
-        """Set the searcher's feedback; returns how many documents it reads."""
-        assert self.feedback is not None
-        if not searcher.keeps_documents:
-            raise InputError(
-                f"{self.inputs.words}: keeps no document vectors, which prf {self.feedback.name} reads; "
-                "make the index with python -m rnnreranker.index --parts bm25, or by Anserini with -storeDocvectors"
-            )
-        self.feedback.set_words(searcher)
-        return self.feedback.depth("words")
+        said = describe(folder.parent).get("parts", {}).get("bm25", {}) if folder.name == "bm25" else {}
+        return self.params.language or str(said.get("language", "en"))

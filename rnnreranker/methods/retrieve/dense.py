@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import progress
-from rnnreranker.methods.feedback.base import check_dimension, second_pass_vectors
+from rnnreranker.methods.feedback.base import second_pass_vectors
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+from rnnreranker.parts.vectors.of_run import check_dimension
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
@@ -38,7 +39,7 @@ def dense_run(
     Raises:
         InputError: vectors of another dimension than the queries, or with NaN or infinite values.
     """
-    check_dimension(source, queries)
+    check_dimension(queries, source.dimension)
     scores, rows = [], []
     for first in progress(range(0, len(queries.qids), batch_size), unit="batches", what="search"):
         hits_of_batch = source.search(queries.vectors[first : first + batch_size], hits, threads)

@@ -35,13 +35,17 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
     from rnnreranker.runs import Run
 
     instance_of(run, Run, "run")
-    dimensions = instance_of(query_vectors, QueryVectors, "query_vectors").vectors.shape[1]
-    if dimensions != (dimension or dimensions):
+    check_dimension(instance_of(query_vectors, QueryVectors, "query_vectors"), dimension)
+    return query_vectors.of(run.qids).vectors
+
+
+def check_dimension(queries: QueryVectors, dimension: int | None, source: str = "", index: str = "the index") -> None:
+    """Raise InputError for query vectors of another dimension; None = any. source, index: names for the message."""
+    if dimension not in (None, length := queries.vectors.shape[1]):
         raise InputError(
-            f"query vectors have {dimensions} dimensions, the index has {dimension}; "
+            f"{source}query vectors have {length} dimensions, {index} has {dimension}; "
             "encode the queries with the encoder that made the index"
         )
-    return query_vectors.of(run.qids).vectors
 
 
 def check_missing(run: Run, usable: np.ndarray, lack: str, skip: bool) -> None:

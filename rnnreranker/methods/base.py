@@ -1,0 +1,78 @@
+"""The base of retrievers, expanders and rerankers."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from rnnreranker.base import settings
+from rnnreranker.base.device import Devices, devices_of
+from rnnreranker.base.errors import InputError, brief
+from rnnreranker.base.given import count_of
+from rnnreranker.base.method import Inputs, settings_of
+
+if TYPE_CHECKING:
+    from rnnreranker.methods.feedback import Feedback
+    from rnnreranker.parts.vectors import VectorSource
+
+Missing = Literal["error", "skip"]
+
+
+class SearchMethod(ABC):
+    """A method that reads inputs and makes a run.
+
+    Args:
+        inputs: what `needs` names, with the same documents in the same rows; a VectorSource stands for
+            `Inputs(vectors=it)`.
+        params: of the class `Params`, or a mapping of its settings; None = the defaults.
+        threads: None = one per core; batch_size: queries at a time. Results depend on neither.
+        missing: for candidates without vector, graph row or text: "error", or "skip" = they stay below the others.
+        device: of models, as in `devices_of`, if the method `takes_device`.
+        feedback: makes the queries of a second search; None = one search.
+
+    Raises:
+        InputError: another `missing`, parameters of another method, unusable device or feedback.
+    """
+
+    kind: ClassVar[str]  # the verb, for messages
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    over: ClassVar[str] = ""  # of `feedback.base.OVER`; "" = no second search
+    Params: ClassVar[type[settings.Params]] = settings.Params
+    takes_device: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        inputs: Inputs | VectorSource,
+        params: Any = None,
+        *,
+        threads: int | None = None,
+        missing: Missing = "error",
+        device: str | Devices | None = None,
+        batch_size: int = 256,
+        feedback: Feedback | None = None,
+    ) -> None:
+        if not isinstance(missing, str) or missing not in ("error", "skip"):
+            raise InputError(f"missing={brief(missing)}: expected 'error' or 'skip'")
+        if not isinstance(inputs, Inputs) and not hasattr(inputs, "fetch"):
+            raise InputError(f"vectors={brief(inputs)}: expected what open_vectors returns, a graph or Inputs")
+        if device is not None and not self.takes_device:
+            raise InputError(f"device={device}: {self.name} takes none, it computes on the processor")
+        if feedback is not None and self.over not in feedback.over:
+            raise InputError(f"{self.kind} {self.name}: cannot search again by {feedback.name}")
+        params = self.Params.of(params, "params") if isinstance(params, Mapping) else params
+        self.inputs = inputs if isinstance(inputs, Inputs) else Inputs(vectors=inputs)
+        self.params: Any = settings_of(self, self.kind, params)
+        self.threads = None if threads is None else count_of(threads, "threads")
+        self.missing, self.batch_size, self.feedback = missing, batch_size, feedback
+        self.devices = devices_of(device)
+        self.prepare()
+
+    def prepare(self) -> None:  # noqa: B027  not every method has something to load
+        """Load the method's model; the constructor calls it."""
+
+    @property
+    def vectors(self) -> VectorSource:
+        source: VectorSource = self.inputs.vectors
+        return source
