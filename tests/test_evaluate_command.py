@@ -121,8 +121,7 @@ def test_python_measures_what_the_command_writes(files: Path, tmp_path: Path) ->
     asked = ["--measures", "RR@10 P@1", "--compare", "--resamples", "100", "--json", str(output / "found.json")]
     assert main([*paths, "--qrels", qrels, *asked]) == 0
     written = json.loads((output / "found.json").read_text())
-    found = evaluate_runs(paths, qrels, "RR@10 P@1", compare=True, resamples=100)
-    assert found.to_dict() == written
+    assert evaluate_runs(paths, qrels, "RR@10 P@1", compare=True, resamples=100).to_dict() == written
     own = {"first": Run.read(paths[0]), "second": Run.read(paths[1])}
     named = evaluate_runs(own, qrels, "RR@10 P@1", compare=True, resamples=100).to_dict()
     assert [run["name"] for run in named["runs"]] == ["first", "second"]

@@ -115,19 +115,6 @@ def test_a_query_without_entries_stays(collection: tuple) -> None:
     assert RnnReranker(source).rerank(run, queries).to_dict().keys() == {"q0", "q1"}
 
 
-def test_queries_and_index_must_fit(collection: tuple) -> None:
-    source, queries, run = collection
-    with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 16"):
-        RnnReranker(source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
-    with pytest.raises(InputError, match=r"6 of \d+ queries have no vector \(first: q1, q2, q3\)"):
-        RnnReranker(source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
-    broken = ArrayVectors(source.vectors.copy(), source.docids)
-    docid = run["q2"][4][0]
-    broken.vectors[broken.rows([docid])[0], 3] = np.nan
-    with pytest.raises(InputError, match=rf"the vector of {docid} has NaN or infinite values"):
-        RnnReranker(broken).rerank(Run.from_dict({"q2": dict(run["q2"])}), queries)
-
-
 @pytest.mark.parametrize("name", ["prf", "prf:feedback=average", "mmr", "regularise"])
 def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
     name: str, collection: tuple, monkeypatch: pytest.MonkeyPatch
@@ -164,11 +151,6 @@ def test_the_rest_stays_below_and_apart_where_float64_cannot_hold_its_difference
     assert np.isfinite(below).all()
     assert below[0] < last
     np.testing.assert_array_equal(np.sign(np.diff(below)), np.sign(np.diff(scores)))
-
-
-def test_a_wrong_word_for_missing_is_refused() -> None:
-    with pytest.raises(InputError, match=r"missing='skp': expected 'error' or 'skip'"):
-        RnnReranker(None, missing="skp")  # type: ignore[arg-type]
 
 
 def _together(lexical: bool) -> tuple[Run, np.ndarray, np.ndarray]:

@@ -41,13 +41,6 @@ def test_encoder_gives_what_rnn_gave_with_lambda_1_on_raw_scores(scale: float) -
         assert ours == pytest.approx(those, rel=1e-5, abs=1e-5 * scale**2)
 
 
-def test_encoder_scores_no_more_than_its_context() -> None:
-    source, queries, run = made()
-    found = make_reranker("encoder", source, make_params("reranker", "encoder", {"context": 3})).rerank(run, queries)
-    assert {docid for docid, _ in found["q4"][:3]} == set(run.ranked("q4")[:3])
-    assert found.ranked("q4")[3:] == run.ranked("q4")[3:]
-
-
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 def test_a_reranker_takes_up_where_the_one_before_left_off(scale: float, tmp_path: Path) -> None:
     """The head of the second is that of the first's order; through a file in between nothing changes but the scores."""

@@ -128,9 +128,7 @@ def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:
         main(words)
     assert main([*words, "--documents", str(documents)]) == 0
     assert (tmp_path / "file.txt").read_bytes() == (tmp_path / "index.txt").read_bytes()
-    with pytest.raises(
-        InputError, match="--documents gives texts to cross-encoder and ensemble: not with --rerank rnn"
-    ):
+    with pytest.raises(InputError, match="--documents gives texts to rerankers that read them, as cross-encoder"):
         main([*flags(world, tmp_path / "rnn.txt", "--rerank", "rnn"), "--documents", str(documents)])
 
 

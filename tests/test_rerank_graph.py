@@ -135,7 +135,6 @@ def test_search_without_queries_opens_no_vectors_and_no_model(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rerank", "zhong", "--from", "neighbours"], "--from: of rnn, not with --rerank zhong"),
         (["--queries", "none"], "--queries none: with vectors queries are encoded; give --from neighbours too"),
     ],
 )

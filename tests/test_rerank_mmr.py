@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from array_vectors import ArrayVectors
 
-from rnnreranker import QueryVectors, RnnReranker, Run
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import find, make_params
+from rnnreranker import QueryVectors, Run
+from rnnreranker.base.method import make_params
 from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.methods.rerank.mmr import MmrParams, falling, marginal, similarities
 
@@ -113,22 +112,3 @@ def test_it_is_the_greedy_choice_of_loops(collection: tuple[ArrayVectors, QueryV
         assert (np.diff(values) <= 0).all()
         assert (np.diff(falling(values)) < 0).all()
         assert falling(values) == pytest.approx(values)
-
-
-def test_after_rnn_it_takes_the_scores_of_rnn(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
-    source, queries, run = collection
-    first = RnnReranker(source).rerank(run, queries)
-    found = make_reranker("mmr", source, MmrParams(lam=1.0)).rerank(first)
-    assert {qid: found.ranked(qid) for qid in run} == {qid: first.ranked(qid) for qid in run}
-    found = make_reranker("mmr", source, MmrParams(lam=0.3)).rerank(first)
-    assert all(found.ranked(qid)[0] == first.ranked(qid)[0] for qid in run)
-    assert found.ranked("q3") != first.ranked("q3")
-
-
-def test_bad_values_and_missing_vectors(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
-    source, _, _ = collection
-    with pytest.raises(InputError, match=r"lam=1.5: expected a number in \[0, 1\]; context=0: expected an in"):
-        MmrParams(lam=1.5, context=0)
-    with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: gone"):
-        make_reranker("mmr", source).rerank(Run.from_dict({"q": {"gone": 1.0, "d001": 0.5}}))
-    assert find("reranker", "mmr").needs == {"run scores", "vectors"}

@@ -6,7 +6,6 @@ import json
 import math
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,14 +130,6 @@ def test_a_run_made_elsewhere_is_reranked(
     assert {qid: found.ranked(qid)[8:] for qid in picked} == {qid: docids[8:] for qid, docids in picked.items()}
 
 
-def test_msmarco_output_ranks_from_one(collection: Collection, tmp_path: Path) -> None:
-    out = tmp_path / "out.tsv"
-    assert main([*collection.dense("--rerank", "none"), "--output-format", "msmarco", "--output", str(out)]) == 0
-    lines = [line.split("\t") for line in out.read_text().splitlines()]
-    best = collection.brute_force()
-    assert lines == [[qid, docid, str(rank)] for qid in QIDS for rank, docid in enumerate(best.ranked(qid), 1)]
-
-
 @pytest.mark.parametrize(("rerank", "warned"), [("rnn", True), ("zhong", True), ("none", False)])
 @pytest.mark.usefixtures("as_command")
 def test_a_run_that_was_reranked_is_said_to_be(
@@ -231,21 +222,6 @@ def test_one_query_in_a_pipe_is_tab_separated(
     assert any(row[1].startswith("+") for row in lines[1:])
     texts = {docid: f"{THEMES[place % 5]} {place}" for place, docid in enumerate(collection.docids)}
     assert [row[4] for row in lines[1:]] == [texts[docid] for docid in after[:7]]
-
-
-def test_one_query_on_a_terminal_is_a_table(
-    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert main(one_query(collection, tmp_path, "--show", "3")) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
-    assert "\t" not in "".join(lines)
-    assert lines[0].split() == ["rank", "moved", "docid", "score", "text"]
-    place = lines[0].index("docid")
-    after = reranked(collection, collection.brute_force(), RnnParams())[QIDS[0]]
-    assert [line[place : place + 3] for line in lines[1:]] == after[:3]
-    assert all(line.split()[1][0] in "=↑↓" for line in lines[1:])
 
 
 @pytest.mark.parametrize(("protocol", "relevant"), [("trec", [0, 4]), ("dl", [0])])
