@@ -24,7 +24,7 @@ TEXTS = frozenset(_TEXTS.split())  # no paths, no forms with paths in them; a fo
 
 def parsers() -> Iterator[argparse.ArgumentParser]:
     """Those of all commands, also of words that have flags of their own, as `tune train`."""
-    for path in sorted(PACKAGE.rglob("__main__.py")):
+    for path in sorted({*PACKAGE.rglob("__main__.py"), *(PACKAGE / f"{name}.py" for name in ("fuse", "negatives"))}):
         module = importlib.import_module(".".join(["rnnreranker", *path.relative_to(PACKAGE).with_suffix("").parts]))
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name.endswith("parser") and function.__module__ == module.__name__:

@@ -183,7 +183,7 @@ def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeyp
     fused = fuse_runs(["a.txt", Run.read("b.txt")], "rrf:k=5", hits=2)
     fused.write("same.txt", tag="fused")
     assert Path("same.txt").read_bytes() == Path("out.txt").read_bytes()
-    with pytest.raises(InputError, match=r"^run 1: one run alone; give two or more to fuse, or aggregate for its doc"):
+    with pytest.raises(InputError, match=r"^run 1: one run alone; give two or more to fuse, or aggregate"):
         fuse_runs([fused])
     with pytest.raises(InputError, match=r"^a.txt: given twice.*; hits=0: expected an integer >= 1$"):
         fuse_runs(["a.txt", "a.txt"], hits=0)

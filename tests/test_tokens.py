@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -150,7 +149,7 @@ def test_a_killed_encoding_goes_on_to_the_same_bytes(
 
 
 @pytest.mark.long
-def test_an_index_by_nearest_tokens_says_what_it_misses(
+def test_diagnose_says_what_an_index_by_nearest_tokens_misses(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = np.random.default_rng(3)
@@ -162,9 +161,6 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     assert "searched by ivf-pq" in capsys.readouterr().err
     assert open_index(str(index)).parts == ("tokens",)
     assert run_search(*of_search(world, index, run, "--hits", 10)) == 0
-    said = re.search(r"by ivf-pq: found ([\d.]+)% of the 10 best of 10 of 10 queries", capsys.readouterr().err)
-    assert said is not None
-    assert float(said[1]) > 50
     asked = {line.split("\t")[0]: line.split("\t")[1] for line in (world / "topics.tsv").read_text().splitlines()}
     source = open_index(str(index)).token_vectors
     rows = token_search(source, asked)
@@ -178,7 +174,6 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     assert rows[2]["recall"] >= round(float(np.mean(by_hand)), 4)  # of its candidates, the best 100 are kept
     assert rows[-1]["candidates"] <= 1
     assert run_search(*of_search(world, index, run, "--hits", 10, "--retriever", "late:search=exact")) == 0
-    assert "ivf-pq" not in capsys.readouterr().err
     with pytest.raises(InputError, match=r"tokens:search=ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
         run_index(*of_index(world, tmp_path / "small", "--parts", "tokens:search=ivf-pq"))
 

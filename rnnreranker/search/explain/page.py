@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.runs import Run
 
-NOTHING: Mapping[str, int] = MappingProxyType({})
+USUAL: dict[str, Any] = {"source": "", "useless": "", "grades": {}, "relevant_from": 1}  # of a page without judgements
 SIZES = {  # of the picture, in a wide window and on a phone: pixels, those of a node's radius, nodes, of these named
     "wide": (1000, 15.0, 80, 12),
     "narrow": (380, 13.0, 14, 6),
@@ -50,60 +49,36 @@ def explain(
     of `explanation`.
     """
     explained, useless = taken_apart(base, reranked, reranker, qid)
-    known = texts_in(index)
-    docids = [candidate.docid for candidate in explained.candidates]
+    known, docids = texts_in(index), [candidate.docid for candidate in explained.candidates]
     texts = {docid: first_line(docid, known[docid]) for docid in docids if docid in known}
     write_explanation(path, explained, qid=qid, texts=texts, useless=useless, **shown)
     say(f"explanation of {qid}: {path}")
 
 
 def write_explanation(path: Path, neighbourhood: Neighbourhood, **shown: Any) -> None:
+    """Write the page of `explanation`."""
     write_page(path, explanation(neighbourhood, **shown))
 
 
-def explanation(
-    neighbourhood: Neighbourhood,
-    *,
-    qid: str,
-    query: str,
-    texts: Mapping[str, str],
-    source: str = "",
-    useless: str = "",
-    grades: Mapping[str, int] = NOTHING,
-    relevant_from: int = 1,
-) -> str:
+def explanation(neighbourhood: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], **more: Any) -> str:
     """The HTML of the page.
 
     Args:
         texts: a line of text by docid; may lack docids.
-        source: of the candidates, for the head of the page.
-        useless: why the scores of the run say nothing beyond its order; "" if they do.
-        grades: docid → judged grade; documents of `relevant_from` and more are marked.
+        more: source = of the candidates, for the head of the page; useless = why the scores of the run say nothing
+            beyond its order, "" if they do; grades = docid → judged grade, relevant from `relevant_from` on.
     """
-    candidates = neighbourhood.candidates
-    return render(
-        "search.explain",
-        "page.html.j2",
-        found=neighbourhood,
-        candidates=candidates,
-        qid=qid,
-        query=query,
-        texts=texts,
-        source=source,
-        useless=useless,
-        grades=grades,
-        relevant_from=relevant_from,
-        pictures=[picture(neighbourhood, name) for name in SIZES],
-        title=title,
-        membership=membership,
-        widest=max(max(sum(map(abs, one.amounts)) for one in candidates), 1e-12),
-    )
+    own = {"qid": qid, "query": query, "texts": texts, "found": neighbourhood, "candidates": neighbourhood.candidates}
+    pictures = [picture(neighbourhood, name) for name in SIZES]
+    widest = max(sum(map(abs, one.amounts)) for one in neighbourhood.candidates)
+    made = {"pictures": pictures, "title": title, "membership": membership, "widest": max(widest, 1e-12)}
+    return render("search.explain", "page.html.j2", **{**USUAL, **own, **made, **more})
 
 
 def drawing(neighbourhood: Neighbourhood, size: str, *, query: str, texts: Mapping[str, str]) -> str:
     """The picture alone, an <svg>; size: of `SIZES`, the others as in `explanation`."""
-    of = {"query": query, "texts": texts, "found": neighbourhood, "grades": NOTHING, "relevant_from": 1}
-    return render("search.explain", "drawing.html.j2", picture=picture(neighbourhood, size), **of)
+    own = {"picture": picture(neighbourhood, size), "query": query, "texts": texts, "found": neighbourhood}
+    return render("search.explain", "drawing.html.j2", **USUAL, **own)
 
 
 def picture(neighbourhood: Neighbourhood, name: str) -> dict[str, Any]:
