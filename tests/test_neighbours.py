@@ -20,7 +20,7 @@ from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part, describe
 from rnnreranker.parts.neighbours import files as graph_files
-from rnnreranker.parts.neighbours import nearest, open_neighbours
+from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, has_graph
@@ -61,18 +61,6 @@ def test_bytes_depend_neither_on_threads_nor_on_blocks(
     monkeypatch.setattr(graph_files, "ROWS", rows)
     write_graph(DenseNeighbours(source), tmp_path / "blocks", 5, threads=threads)
     assert content(tmp_path / "blocks") == content(tmp_path / "plain")
-
-
-@pytest.mark.parametrize("columns", [1, 20, 8192])
-def test_some_documents_have_the_neighbours_that_all_together_have(
-    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph = open_neighbours(graph_in(tmp_path, random_vectors(), 5))
-    monkeypatch.setattr(nearest, "COLUMNS", columns)
-    rows = np.array([7, 0, 299, 50])
-    edges, similarities = DenseNeighbours(open_vectors(tmp_path)).nearest(rows, 5)
-    np.testing.assert_array_equal(edges, graph.edges[rows])
-    np.testing.assert_array_equal(similarities.astype(np.float16), graph.weights[rows])
 
 
 def test_a_build_that_is_killed_loses_the_blocks_that_are_not_whole(
@@ -161,16 +149,10 @@ def _meta(**values: object) -> Callable[[Path], None]:
         (lambda folder: (folder / "edges.u32.np").write_bytes(b"1234"), r"edges\.u32\.np: has 4 bytes but 2 neighbour"),
         (lambda folder: (folder / "weights.f16.np").unlink(), r"weights\.f16\.np: no such file; make it again with"),
         (_meta(version=9), r"pt_meta\.json: version 9 of a graph; this version reads 2"),
-        (_meta(type="sparse_index"), r"sparse_index in the format np_topk; expected corpus_graph"),
         (_meta(k=0), r"doc_count 5, k 0; expected two integers >= 1"),
         (_meta(source="0123"), r"made from dense vectors 0123, but those of the index are [0-9a-f]{16}; make it again"),
         (_meta(docids="0123"), r"a graph of other documents than those of .*docid; make it again with index --parts"),
-        (lambda folder: (folder / "pt_meta.json").write_text("{"), r"pt_meta\.json:1: not JSON"),
         (lambda folder: index_of(folder.parent, VECTORS[:4]), r"a graph of 5 documents, but .*docid has 4 docids"),
-        (
-            lambda folder: index_of(folder.parent, VECTORS + 1),
-            r"made from dense vectors [0-9a-f]{16}, but those of the index",
-        ),
         (
             lambda folder: shutil.rmtree(folder),
             r"no graph of neighbours in it \(no pt_meta\.json\); make one with index",
@@ -192,7 +174,6 @@ def test_a_graph_that_cannot_be_used_is_refused_in_one_line(
     [
         (_change("edges.u32.np", "<u4", 3, 5), 1, r"edges\.u32\.np: document 1 has neighbour 5; expected 0\.\.4; make"),
         (_change("weights.f16.np", "<f2", 4, np.nan), 2, r"weights\.f16\.np: document 2 has NaN or infinite weights"),
-        (_change("weights.f16.np", "<f2", 9, -np.inf), 4, r"weights\.f16\.np: document 4 has NaN or infinite weights"),
     ],
 )
 def test_rows_are_looked_at_where_they_are_fetched(

@@ -54,12 +54,6 @@ def test_language_of_a_text() -> None:
         word_spans("x", "fr")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("spans", [[(0, 2), (1, 3)], [(1, 1)], [(2, 5)]])
-def test_spans_that_are_none(spans: list[tuple[int, int]]) -> None:
-    with pytest.raises(InputError, match=r"of a text of 4 characters: expected ascending spans"):
-        bmes_tags("天气很好", spans)
-
-
 @pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(

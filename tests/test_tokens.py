@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.data.document import Document
 from rnnreranker.encode.late import LateEncoder, make_late_base
-from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.diagnosing import token_search
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.tokens.neighbours import TokenNeighbours
-from rnnreranker.parts.tokens.part import TokenParams, TokensPart
 from rnnreranker.parts.tokens.source import TokenSource, query_tokens, write_tokens
 from rnnreranker.runs import Run
 from tests.test_impacts import run_index, run_search
@@ -37,7 +34,8 @@ def written(folder: Path, lengths: np.ndarray, seed: int = 0) -> TokenSource:
     offsets, count = np.concatenate([[0], np.cumsum(lengths)]), int(lengths.sum())
     vectors = unit(rng, 50, D)[rng.integers(50, size=count)] + 0.3 * unit(rng, count, D)
     folder.mkdir(parents=True, exist_ok=True)
-    block = (vectors.astype(np.float16), offsets, np.arange(count, dtype=np.int32))
+    ids = np.arange(count, dtype=np.int32)
+    block = {"vectors": vectors.astype(np.float16), "offsets": offsets, "ids": ids}
     np.testing.assert_array_equal(write_tokens(folder / TokenSource.files, lambda: [block], D), offsets)
     docids = [f"d{(7 * row) % len(lengths)}" for row in range(len(lengths))]
     (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
@@ -119,33 +117,6 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     with pytest.raises(InputError, match="nprobe and depth: of search by ivf-pq; here all documents are compared"):
         run_search(*of_search(world, index, run, "--retriever", "late:nprobe=4"))
     assert run_search("--index", index, "--topics", world / "topics.tsv", "--output", run, "--retriever", "auto") == 0
-
-
-def test_a_killed_encoding_goes_on_to_the_same_bytes(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = LateEncoder.load(str(world / "model"))
-    documents = [Document(f"d{number}", f"w{number % 40} w{number % 7}") for number in range(2000)]
-    params = TokenParams("exact")
-    write_index(documents, tmp_path / "whole", [TokensPart(encoder, params)])
-    calls: list[int] = []
-    encode = LateEncoder.encode
-
-    def dying(self: LateEncoder, texts: list[str], what: str, **options: object) -> object:
-        calls.append(len(texts))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return encode(self, texts, what, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(LateEncoder, "encode", dying)
-    with pytest.raises(KeyboardInterrupt):
-        write_index(documents, tmp_path / "killed", [TokensPart(encoder, params)])
-    assert not (tmp_path / "killed").exists()
-    assert write_index(documents, tmp_path / "killed", [TokensPart(encoder, params)]).reused == 512
-    for name in ("vectors", "offsets", "ids"):
-        one, other = (tmp_path / which / TokenSource.files / f"{name}.npy" for which in ("whole", "killed"))
-        assert one.read_bytes() == other.read_bytes()
-    assert describe(tmp_path / "whole") == describe(tmp_path / "killed")
 
 
 @pytest.mark.long

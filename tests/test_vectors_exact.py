@@ -63,14 +63,3 @@ def test_blocks_propose_the_largest_products_whatever_their_size(size: int) -> N
     np.testing.assert_array_equal(scores, -np.sort(-products, axis=1)[:, :9])
     np.testing.assert_array_equal(np.take_along_axis(products, rows, axis=1), scores)
     assert all(len(set(line)) == 9 for line in rows.tolist())
-
-
-def test_a_block_that_is_not_finite_is_refused_and_products_beyond_float32_are_not() -> None:
-    large = np.full((4, 2), 1e30, dtype=np.float32)
-    refused = []
-    by_blocks(large[:1], 2, [(0, large)], lambda first, block: refused.append(first))
-    assert refused == []
-    wrong = large.copy()
-    wrong[1, 0] = np.nan
-    by_blocks(large[:1], 2, [(0, large), (4, wrong)], lambda first, block: refused.append(first))
-    assert refused == [4]

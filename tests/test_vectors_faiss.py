@@ -35,17 +35,17 @@ def made(spec: str, ids: np.ndarray | None = None, vectors: np.ndarray = VECTORS
     return index
 
 
-@pytest.mark.parametrize("spec", [*EXACT, "SQ8", "IDMap,Flat"])
+@pytest.mark.parametrize("spec", [*EXACT, "SQ8"])
 def test_large_files_are_mapped_and_read_by_several_threads(
     tmp_path: Path, spec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.random.default_rng(2).permutation(COUNT)
     vectors = np.random.default_rng(3).standard_normal((COUNT, 32)).astype(np.float32)
-    folder = write(tmp_path, made(spec, np.arange(COUNT) if "IDMap" in spec else None, vectors))
+    folder = write(tmp_path, made(spec, None, vectors))
     in_memory = open_vectors(folder)
     monkeypatch.setattr("rnnreranker.parts.vectors.faiss_folder.MAPPED", 0)
     monkeypatch.setattr("rnnreranker.parts.vectors.faiss_folder.LARGE", 0)
-    monkeypatch.setattr("rnnreranker.parts.vectors.mapped.LARGE", 0)
+    monkeypatch.setattr("rnnreranker.parts.vectors.matrix_files.LARGE", 0)
     mapped = faiss_vectors(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -71,7 +71,7 @@ def test_a_binary_index_is_refused(tmp_path: Path) -> None:
     [
         ("IVF8,Flat", 10**6, "direct map supported only for sequential ids"),
         ("IVF8,Flat", -1, "direct map supported only for sequential ids"),
-        ("RR16,IDMap2,Flat", 5, "key 0 not found"),
+        ("RR16,IDMap2,Flat", 5, "key 3 not found"),
     ],
 )
 def test_lists_whose_ids_are_no_lines_are_refused(tmp_path: Path, spec: str, first: int, reason: str) -> None:
@@ -81,12 +81,3 @@ def test_lists_whose_ids_are_no_lines_are_refused(tmp_path: Path, spec: str, fir
         with pytest.raises(InputError, match=rf"no vectors can be read from a Index\w+ \({reason}\); use a") as caught:
             source.fetch(ROWS)
     assert "\n" not in str(caught.value)
-
-
-def test_a_list_with_an_id_twice_is_an_error_where_the_other_is_wanted(tmp_path: Path) -> None:
-    ids = np.arange(COUNT)
-    ids[5] = 7
-    source = open_vectors(write(tmp_path, made("IVF8,Flat", ids)))
-    np.testing.assert_array_equal(source.fetch(np.array([4, 6])), VECTORS[[4, 6]])
-    with pytest.raises(InputError, match=r"no vectors can be read from a IndexIVFFlat \(-1 entry in direct_map\)"):
-        source.fetch(np.array([4, 5]))

@@ -21,7 +21,7 @@ from rnnreranker.parts.neighbours.graph import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.vectors import QueryVectors, ids, open_vectors
 from rnnreranker.parts.vectors.ids import IdTable, read_ids
-from rnnreranker.parts.vectors.mapped import map_matrix
+from rnnreranker.parts.vectors.matrix_files import map_matrix
 from rnnreranker.parts.vectors.source import load_encoded_queries
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -52,25 +52,14 @@ FAULTS = {
     "npz": (archive(), "the magic string is not correct"),
     "pickle": (b"\x80\x04cos\nsystem\n", "the magic string is not correct"),
     "objects": (saved(np.array([[{}]], dtype=object), allow_pickle=True), "Python objects"),
-    "fields of objects": (saved(np.array([(1, "a")], dtype=[("a", "f4"), ("b", "O")])), "Python objects"),
     "empty": (b"", "EOF"),
-    "version 9": (b"\x93NUMPY\x09\x00" + saved(MATRIX)[8:], "version"),
-    "cut in the header": (saved(MATRIX)[:40], "EOF"),
     "cut": (saved(MATRIX)[:-1], "greater than file size"),
     "longer": (saved(MATRIX) + b"\0", "take 48 bytes, it has 49"),
     "huge": (with_header(header(f"({10**15}, 768)")), "greater than file size"),
-    "beyond 64 bits": (with_header(header(f"({10**30}, {10**30})")), "not a whole .npy file"),
-    "negative": (with_header(header("(-4, -3)")), "negative"),
-    "no dict": (with_header("[1, 2]\n"), "not a whole .npy file"),
-    "no Python": (with_header("{'descr': }\n"), "not a whole .npy file"),
-    "bad type": (with_header(header("(4, 3)", "'<z4'")), "not a whole .npy file"),
     "nested": (with_header("(" * 5000), "not a whole .npy file"),
-    "strings": (saved(np.array([["a"]])), "has shape .* and type <U1; expected"),
     "float64": (saved(MATRIX.astype(np.float64)), "has shape .* and type float64; expected"),
-    "other byte order": (saved(MATRIX.astype(">f4")), "has shape .* and type >f4; expected"),
     "one dimension": (saved(MATRIX[0]), r"has shape \(3,\) and type float32; expected"),
     "no rows": (saved(MATRIX[:0]), r"has shape \(0, 3\); expected at least one row"),
-    "fields": (saved(np.zeros(3, [("a", "f4")])), "has shape"),
 }
 
 
@@ -88,10 +77,9 @@ def test_a_file_that_is_no_matrix(tmp_path: Path, fault: str) -> None:
             assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_values_that_are_none(tmp_path: Path, value: float) -> None:
+def test_values_that_are_none(tmp_path: Path) -> None:
     matrix = MATRIX.copy()
-    matrix[2, 1] = value
+    matrix[2, 1] = -np.inf
     np.save(tmp_path / "v.npy", matrix)
     (tmp_path / "v.ids").write_text("a\nb\nc\nd\n")
     source = open_vectors(tmp_path / "v.npy")
@@ -119,15 +107,10 @@ def test_vectors_so_long_that_float32_overflows_are_searched_exactly_and_silentl
     ("content", "said"),
     [
         (b"a\nb\nc\n", "has 3 docids but .* has 4 rows"),
-        (b"a\nb\nc\nd\ne\n", "has 5 docids but .* has 4 rows"),
         (b"", "has 0 docids but .* has 4 rows"),
         (b"a\nb\n\nd\n", r"ids:3: empty line"),
-        (b"a\nb\nc\nd\n\n", r"ids:5: empty line"),
         (b"a\nb c\nc\nd\n", r"ids:2: id 'b c'; expected one that is not empty and has no white space"),
-        (b"a\nb\n c\nd\n", r"ids:3: id ' c'"),
         (b"a\nb\nc\td\nd\n", r"ids:3: id 'c\\td'"),
-        (b"a\nb\nc\xc2\xa0\nd\n", r"ids:3: id 'c\\xa0'"),
-        (b"a\rb\rc\rd\r", r"ids:1: id 'a\\rb\\rc\\rd\\r'"),
         (b"a\nb\x00\nc\nd\n", r"ids:2: a NUL byte"),
         (b"a\nb\nc\nb\n", r"ids:4: b is already on line 2"),
         (b"a\nb\n\xff\nd\n", r"ids:3: not UTF-8"),

@@ -47,16 +47,14 @@ def test_vectors_come_back_exactly_and_are_found(tmp_path: Path, make: object) -
     rows = source.rows(["d229", "d0", "nowhere", "d60", "d61", "d60"])
     assert rows.tolist() == [229, 0, -1, 60, 61, 60]
     np.testing.assert_array_equal(source.fetch(rows[rows >= 0]), VECTORS[[229, 0, 60, 61, 60]])
+    for row in (-1, COUNT):
+        with pytest.raises(InputError, match=rf"row {row}: expected 0\.\.229"):
+            source.fetch(np.array([0, row]))
     scores, found = source.search(QUERIES, 7)
     exact = QUERIES.astype(np.float64) @ VECTORS.astype(np.float64).T
     for query in range(len(QUERIES)):
         assert found[query].tolist() == np.argsort(-exact[query])[:7].tolist()
         np.testing.assert_allclose(scores[query], np.sort(exact[query])[::-1][:7], rtol=1e-6)
-
-
-def test_shards_of_half_floats(tmp_path: Path) -> None:
-    source = open_vectors(shards(tmp_path, "float16"))
-    np.testing.assert_array_equal(source.fetch(np.arange(COUNT)), VECTORS.astype(np.float16).astype(np.float32))
 
 
 def test_shards_must_be_of_one_matrix(tmp_path: Path) -> None:

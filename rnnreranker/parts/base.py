@@ -107,7 +107,7 @@ class Part(ABC):
         """Whether an index has the part, with these settings if made of others; None = any."""
         if cls.at(index) is None or params is None or not cls.made_of:
             return cls.at(index) is not None
-        return bool(cls.params_of(describe(index).get("parts", {}).get(cls.name, {})) == params)
+        return bool(cls.params_of(described_part(index, cls.name)) == params)
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> Any:
@@ -182,6 +182,12 @@ def describe(index: Path) -> dict[str, Any]:
     if not all(isinstance(one, dict) for one in groups):
         raise InputError(f"{path}: parts, inputs and versions are no objects of objects; make the index again")
     return {**about, "files": noted_files(about, path)}
+
+
+def described_part(index: Path, name: str) -> dict[str, Any]:
+    """A part in the description of an index, {} without one; errors as `describe`."""
+    said: dict[str, Any] = describe(index).get("parts", {}).get(name, {})
+    return said
 
 
 def parts() -> dict[str, type[Part]]:

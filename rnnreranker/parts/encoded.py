@@ -1,26 +1,27 @@
-"""Parts that encode texts: blocks of documents, each kept as a file that survives a kill."""
+"""Parts that encode texts: blocks of documents, each kept as a file of arrays that survives a kill."""
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.device import Devices, least_cosine
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint, write_atomically
+from rnnreranker.base.files import fingerprint
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import Part, describe, encoder_form, read_encoder
+from rnnreranker.parts.base import Part, described_part, encoder_form, read_encoder
+from rnnreranker.parts.vectors.npy_files import put_arrays
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
 
 TRIED = 16  # texts that a GPU and the processor encode
+Block = Mapping[str, Any]  # name → array
 
 
 class EncodedPart(Part):
@@ -28,72 +29,59 @@ class EncodedPart(Part):
     encoder.
     """
 
-    blocks: ClassVar[str] = ""  # folder of the blocks while the index is made; "" = as that of the part
-    ending: ClassVar[str]  # of their files
+    automatic = False  # takes most of the time or room, and gains little beside BM25 and vectors
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
         self._files: list[Path] = []
-        self._begun = False
         self._threads: int | None = None
         self._old: Any = None  # with docids: what an index has
-        self._count = 0
-        self.reused = 0
+        self._count = self.reused = 0
 
     @abstractmethod
-    def encoded(self, texts: list[str]) -> Any:
+    def encoded(self, texts: list[str]) -> Block:
         """The block of some texts."""
 
     @abstractmethod
-    def taken(self, rows: np.ndarray, texts: list[str]) -> Any:
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
         """The block of (n,) int64 rows of `_old`."""
 
-    @abstractmethod
-    def save(self, stream: IO[bytes], block: Any) -> None:
-        """Write a block."""
-
     def start(self, work: Path, threads: int | None) -> None:
-        self._folder = work / (self.blocks or self.folder)
+        self._folder = work / (self.folder or "vectors")
         self._folder.mkdir(parents=True, exist_ok=True)
         self._threads = threads
 
-    def begin(self, texts: list[str]) -> None:
-        """Prepare for encoding; called with the texts of the first block."""
-
-    def _begin(self, texts: list[str]) -> None:
-        if not self._begun:
-            self.begin(texts)
-            self._begun = True
-
     def file_of(self, number: int, documents: Sequence[Document]) -> Path:
         texts = [document.text for document in documents]
-        self._begin(texts)
-        name = fingerprint(self._mark, [document.docid for document in documents], texts)
-        return self._folder / f"{number:06d}-{name}{self.ending}"
+        name = fingerprint(self.mark_of(texts), [document.docid for document in documents], texts)
+        return self._folder / f"{number:06d}-{name}.npz"
+
+    def mark_of(self, texts: list[str]) -> str:
+        """The fingerprint of the encoder; the first call prepares it, with the texts of the first block."""
+        return self._mark
 
     def encode_into(self, file: Path, texts: list[str], threads: int | None) -> None:
         """Write the file of a block; its bytes do not depend on threads."""
         self._threads = threads
-        self._begin(texts)
-        self._keep(file, self.encoded(texts))
+        self.mark_of(texts)
+        put_arrays(file, self.encoded(texts))
 
     def add(self, documents: Sequence[Document]) -> None:
         texts = [document.text for document in documents]
-        file = self.file_of(len(self._files), documents)
-        rows = np.arange(self._count, self._count + len(documents))
+        file, rows = self.file_of(len(self._files), documents), np.arange(self._count, self._count + len(documents))
         self._count += len(documents)
         old = self._old is not None and self._count <= len(self._old.docids)
         if old or file.is_file():
             self.reused += len(documents)
         if not file.is_file():
-            self._keep(file, self.taken(rows, texts) if old else self.encoded(texts))
+            put_arrays(file, self.taken(rows, texts) if old else self.encoded(texts))
         self._files.append(file)
 
-    def _keep(self, file: Path, block: Any) -> None:
-        with write_atomically(file) as stream:
-            self.save(stream, block)
-            stream.flush()
-            os.fsync(stream.fileno())
+    def stored(self) -> Iterator[Any]:
+        """The block of each file, in the order of the documents."""
+        for file in self._files:
+            with np.load(file, allow_pickle=False) as block:
+                yield block
 
 
 class PartByEncoder(EncodedPart):
@@ -103,24 +91,27 @@ class PartByEncoder(EncodedPart):
         of_documents: encodes documents: the encoder's graph, or the model on `devices` or where it began the part.
     """
 
-    def __init__(self, encoder: Any, params: Any) -> None:
+    def __init__(self, encoder: Any, params: Any = None) -> None:
         super().__init__("")
-        self._encoder = self.of_documents = encoder
-        self._params = params
+        given: Any = self.Params() if params is None else params
+        self._encoder, self.of_documents, self._params = encoder, encoder, given
         self._computed: dict[str, Any] = {}  # where, as the index says
-        self.marks = (encoder.fingerprint, params.kept)
+        self.marks = (encoder.fingerprint, given.kept)
 
     @property
     def options(self) -> dict[str, Any]:
         options: dict[str, Any] = self._encoder.params.to_dict()
         return options
 
-    def begin(self, texts: list[str]) -> None:
-        marks: Sequence[Any] = () if self.of_documents.graph is None else ("graph",)
-        if self.devices is not None:
-            self.of_documents, self._computed = encoder_on(self.devices, self._encoder, self.options, texts)
-            marks = self.devices.marks
-        self._mark = fingerprint(self._encoder.fingerprint, *marks) if marks else str(self._encoder.fingerprint)
+    def mark_of(self, texts: list[str]) -> str:
+        if not self._mark:
+            marks: Sequence[Any] = () if self.of_documents.graph is None else ("graph",)
+            if self.devices is not None:
+                self.of_documents, self._computed = encoder_on(self.devices, self._encoder, self.options, texts)
+                marks = self.devices.marks
+            own = self._encoder.fingerprint
+            self._mark = fingerprint(own, *marks) if marks else str(own)
+        return self._mark
 
     def extend(self, index: Path) -> None:
         """Take whole blocks of documents from an index; InputError: another encoder made them.
@@ -128,7 +119,7 @@ class PartByEncoder(EncodedPart):
         New documents are encoded as the old ones, by graph or model, so that bytes equal those of an index made at
         once.
         """
-        described = describe(index)["parts"][self.name]
+        described = described_part(index, self.name)
         made_by = described["encoder"]
         if made_by.get("fingerprint") != self._encoder.fingerprint:
             raise InputError(
@@ -146,6 +137,12 @@ class PartByEncoder(EncodedPart):
             return {**said, "computed": self._computed}
         return said if self.of_documents.graph is None else {**said, "documents": "graph"}
 
+    def cut(self) -> tuple[int, str]:
+        """How many texts were cut, and this in words."""
+        count = sum(int(block["cut"]) for block in self.stored())
+        longest = getattr(self._encoder, "document_length", None) or self._encoder.max_length
+        return count, f"{counted(count, 'text')} cut at {longest} tokens"
+
     @classmethod
     @abstractmethod
     def encoders(cls) -> type[TextEncoder]:
@@ -154,13 +151,9 @@ class PartByEncoder(EncodedPart):
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
         of: Any = cls
-        part: Part = of(cls.opened_encoder(params), params)
-        return part
-
-    @classmethod
-    def opened_encoder(cls, params: Any) -> Any:
         name, given = read_encoder(cls, params)
-        return cls.encoders().open(name, **given.to_dict())
+        part: Part = of(cls.encoders().open(name, **given.to_dict()), params)
+        return part
 
     @classmethod
     def inputs(cls, params: Any) -> str:
@@ -172,22 +165,6 @@ class PartByEncoder(EncodedPart):
         made_by = described.get("encoder", {})
         of: Any = cls.OfEncoder
         return encoder_form(made_by.get("name", vars(cls.Params())["encoder"]), of(**made_by.get("settings", {})))
-
-
-class CountedPart(PartByEncoder):
-    """A part with `.npz` blocks whose entry `cut` counts the texts that were cut."""
-
-    ending = ".npz"
-    automatic = False  # takes most of the time or room, and gains little beside BM25 and vectors
-    _cut = 0
-
-    def encoded(self, texts: list[str]) -> Any:
-        return self.of_documents.encode(texts, "document", threads=self._threads)
-
-    def add(self, documents: Sequence[Document]) -> None:
-        super().add(documents)
-        with np.load(self._files[-1], allow_pickle=False) as block:
-            self._cut += int(block["cut"])
 
 
 def encoder_on(
@@ -205,14 +182,15 @@ def encoder_on(
 
     encoder = type(usual).load(usual.name, devices=devices, **settings)
     ordered = sorted({text for text in texts if text.strip()}, key=lambda text: (len(text), text))
-    last = len(ordered) - 1
-    tried = ordered if last < TRIED else [ordered[number * last // (TRIED - 1)] for number in range(TRIED)]
+    chosen = np.unique(np.linspace(0, max(len(ordered) - 1, 0), TRIED).astype(int)).tolist()
+    tried = [ordered[number] for number in chosen] if ordered else []
     lowest = cosine_of(encoder.rows(tried), usual.rows(tried)) if tried else 1.0
     least = least_cosine(devices.dtype)
+    what = f"cosine of {counted(len(tried), 'text')} to"
     if not lowest >= least:
         raise InputError(
-            f"{usual.name} on {devices}: the lowest cosine of {counted(len(tried), 'text')} to what the processor "
-            f"computes is {lowest:.5f}; expected {least:g} or more: compute in float32, or on the processor"
+            f"{usual.name} on {devices}: the lowest {what} what the processor computes is {lowest:.5f}; expected "
+            f"{least:g} or more: compute in float32, or on the processor"
         )
-    say(f"{usual.name} on {devices}: lowest cosine of {counted(len(tried), 'text')} to the processor's {lowest:.6f}")
+    say(f"{usual.name} on {devices}: lowest {what} the processor's {lowest:.6f}")
     return encoder, {"device": ",".join(devices.names), "dtype": devices.dtype, "cosine": round(lowest, 6)}

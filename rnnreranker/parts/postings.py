@@ -31,6 +31,19 @@ KEPT = 2**25  # postings up to which the lists of all documents stay in memory
 QUERIES = 16  # multiplied together
 
 
+def arrays_in(matrix: csr_matrix) -> dict[str, np.ndarray]:
+    """The arrays of an (n, V) CSR matrix, for a file."""
+    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+
+
+def matrix_of(arrays: Mapping[str, np.ndarray], width: int) -> csr_matrix:
+    """The (n, width) CSR matrix of `arrays_in`."""
+    from scipy.sparse import csr_matrix
+
+    data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
+    return csr_matrix((data, indices, indptr), (len(indptr) - 1, width))
+
+
 def write_postings(
     folder: Path, blocks: Callable[[], Iterable[csr_matrix]], vocabulary: int, exact: bool
 ) -> np.ndarray:
@@ -41,13 +54,12 @@ def write_postings(
         vocabulary: number of words; up to 65,536 have 16-bit numbers.
         exact: float32 weights; else whole numbers in 8 or 16 bits.
     """
-    largest, documents = 0.0, np.zeros(vocabulary, dtype=np.int64)
-    lengths = []
+    largest, documents, lengths = 0.0, np.zeros(vocabulary, dtype=np.int64), []
     for block in blocks():
         documents += np.bincount(block.indices, minlength=vocabulary)
         largest = max(largest, float(block.data.max(initial=0)))
         lengths.append(np.diff(block.indptr))
-    of_weights = "<f4" if exact else "|u1" if largest <= np.iinfo(np.uint8).max else "<u2"
+    of_weights = "<f4" if exact else "|u1" if largest < 2**8 else "<u2"
     arrays: dict[str, tuple[str, tuple[int, ...]]] = {
         TERMS: ("<u2" if vocabulary <= 2**16 else "<u4", ()),
         WEIGHTS: (of_weights, ()),
@@ -77,8 +89,7 @@ class Postings(RaggedSource):
 
     def fetch(self, rows: np.ndarray) -> csr_matrix:
         """(n, V) float32 CSR: the stored numbers of (n,) int64 rows."""
-        positions, ends = positions_of(self.offsets, rows)
-        return self._matrix(positions, ends).astype(np.float32)
+        return self._matrix(*positions_of(self.offsets, rows)).astype(np.float32)
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, csr_matrix]]:
         """First row and stored numbers, (n, V) float64 CSR, of each block of documents from row `first` on."""
@@ -86,8 +97,8 @@ class Postings(RaggedSource):
         while first < count:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + BLOCK, side="right")) - 1
             last = min(max(last, first + 1), count)
-            own = slice(self.offsets[first], self.offsets[last])
-            yield first, self._matrix(own, self.offsets[first : last + 1] - self.offsets[first])
+            own = self.offsets[first : last + 1]
+            yield first, self._matrix(slice(own[0], own[-1]), own - own[0])
             first = last
 
     def postings_lists(
@@ -106,11 +117,13 @@ class Postings(RaggedSource):
         return self._lists[weigh]
 
     def _matrix(self, entries: slice | np.ndarray, offsets: np.ndarray) -> csr_matrix:
-        from scipy.sparse import csr_matrix
-
         terms, weights = (array[entries] for array in self._arrays)
-        shape = (len(offsets) - 1, self.words_count)
-        return csr_matrix((weights.astype(np.float64), terms.astype(np.int32), offsets), shape)
+        arrays: dict[str, Any] = {
+            "data": weights.astype(np.float64),
+            "indices": terms.astype(np.int32),
+            "indptr": offsets,
+        }
+        return matrix_of(arrays, self.words_count)
 
 
 def best_products(

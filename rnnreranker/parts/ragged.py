@@ -16,7 +16,7 @@ import numpy as np
 from rnnreranker.base.checksums import DESCRIPTION, check_files
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
-from rnnreranker.parts.vectors.ids import Ids, read_ids
+from rnnreranker.parts.vectors.ids import HasDocids, read_ids
 from rnnreranker.parts.vectors.npy_files import map_array, write_array, write_header
 
 OFFSETS = "offsets.npy"
@@ -72,7 +72,7 @@ def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.
     return scores[:hits].astype(np.float64), rows[:hits]
 
 
-class RaggedSource:
+class RaggedSource(HasDocids):
     """The ragged rows of all documents of an index; a subclass names the files and searches them.
 
     Attributes:
@@ -91,8 +91,7 @@ class RaggedSource:
         check_files(index, self.part)
         self.index, self.folder = index, index / self.files
         self.offsets, *self._arrays = (map_array(self.folder / name, REPAIR) for name in (OFFSETS, *self.arrays))
-        self._ids: Ids = read_ids(index / "docid")
-        self.docids: Sequence[str] = self._ids.names
+        super().__init__(read_ids(index / "docid"))
         try:
             self._take(described)
         except (KeyError, TypeError, ValueError, InputError):
@@ -106,10 +105,3 @@ class RaggedSource:
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint(self.files, *map(file_digest, sorted(self.folder.glob("*.npy"))), *self._marks)
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        return self._ids.rows(docids)
-
-    @property
-    def docid_ranks(self) -> np.ndarray:
-        return self._ids.docid_ranks

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.command import cores, counted, say
+from rnnreranker.base.command import cores, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import setting
 from rnnreranker.encode.params import SparseEncoderParams
-from rnnreranker.parts.encoded import CountedPart
-from rnnreranker.parts.postings import Postings, best_products, write_postings
+from rnnreranker.parts.encoded import Block, PartByEncoder
+from rnnreranker.parts.postings import Postings, arrays_in, best_products, matrix_of, write_postings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from rnnreranker.encode.base import TextEncoder
-    from rnnreranker.encode.sparse import Encoded, SparseEncoder
 
 LARGEST = 2**16 - 1  # whole weight
 
@@ -165,16 +164,13 @@ class ImpactParams(settings.Params):
         return {"weights": self.weights, "factor": self.factor}
 
 
-class ImpactPart(CountedPart):
+class ImpactPart(PartByEncoder):
     """The weights of words in documents."""
 
     name, gives, folder, rank = "impact", "impacts", "impacts", 20
     Params, OfEncoder, encoder = ImpactParams, SparseEncoderParams, "sparse-encoder"
     aliases = ("splade", "impacts", "sparse")
     packages = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
-    _encoder: SparseEncoder
-    _params: ImpactParams
-    _old: ImpactSource | None
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
@@ -192,25 +188,26 @@ class ImpactPart(CountedPart):
     def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
         return ImpactSource(at, described)
 
-    def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
-        """Weights (n, V) CSR, rounded again later, and how many texts were cut."""
-        from rnnreranker.encode.sparse import Encoded
+    def encoded(self, texts: list[str]) -> Block:
+        weights, cut = self.of_documents.encode(texts, "document", threads=self._threads)
+        return {**arrays_in(weights), "cut": cut}
 
-        assert self._old is not None
-        weights = self._old.weights(rows)  # rounded again as they were
-        return Encoded(weights, self._encoder.count_cut(texts, "document"))
-
-    def save(self, stream: IO[bytes], block: Encoded) -> None:
-        weights, cut = block
-        np.savez(stream, weights=weights.data, terms=weights.indices, offsets=weights.indptr, cut=cut)
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
+        """The old weights, which `write` rounds again as they were."""
+        return {**arrays_in(self._old.weights(rows)), "cut": self._encoder.count_cut(texts, "document")}
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write the folder `impacts`; returns its description."""
         made_by, exact = self._encoder, self._params.weights == "float"
-        documents = write_postings(folder / self.folder, self._blocks, made_by.vocabulary, exact)
-        postings, flops = int(documents.sum()), float(((documents / count) ** 2).sum())
-        cut = f"{counted(self._cut, 'text')} cut at {made_by.max_length} tokens"
-        say(f"impacts: {postings / count:.1f} words a document, FLOPS of two {flops:.2f}; {cut}")
+
+        def blocks() -> Iterator[csr_matrix]:
+            for block in self.stored():
+                weights = matrix_of(block, made_by.vocabulary)
+                yield weights if exact else whole(weights, self._params.factor)
+
+        documents = write_postings(folder / self.folder, blocks, made_by.vocabulary, exact)
+        postings, flops, (cut, said) = int(documents.sum()), float(((documents / count) ** 2).sum()), self.cut()
+        say(f"impacts: {postings / count:.1f} words a document, FLOPS of two {flops:.2f}; {said}")
         return {
             "encoder": self.made_by({"settings": {"max_length": made_by.max_length}}),
             "vocabulary": made_by.vocabulary,
@@ -219,15 +216,5 @@ class ImpactPart(CountedPart):
             "postings": postings,
             "words_a_document": round(postings / count, 4),
             "flops": round(flops, 4),
-            "cut": self._cut,
+            "cut": cut,
         }
-
-    def _blocks(self) -> Iterator[csr_matrix]:
-        from scipy.sparse import csr_matrix
-
-        for file in self._files:
-            with np.load(file, allow_pickle=False) as block:
-                offsets = block["offsets"]
-                shape = (len(offsets) - 1, self._encoder.vocabulary)
-                weights = csr_matrix((block["weights"], block["terms"], offsets), shape)
-            yield weights if self._params.weights == "float" else whole(weights, self._params.factor)

@@ -1,4 +1,4 @@
-"""`pt_meta.json` of a graph, and the names of its files."""
+"""`pt_meta.json` of a graph, the names of its files, and the files themselves, memory-mapped."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, write_json
 from rnnreranker.base.strict import read_json
-from rnnreranker.parts.vectors.ids import IdTable
+from rnnreranker.parts.vectors.ids import IdTable, byte_hashes
 
+PART = "neighbours"  # the folder inside an index
 EDGES, WEIGHTS, DOCNOS, META = "edges.u32.np", "weights.f16.np", "docnos.npids", "pt_meta.json"
 VERSION = 2  # of what stands under `rnnreranker`
 REPAIR = "make it again with index --parts neighbours"
@@ -41,7 +42,7 @@ class Origin:
 
 
 def docids_mark(docids: Sequence[str]) -> str:
-    return fingerprint(docids.content() if isinstance(docids, IdTable) else "\n".join(docids).encode())
+    return docids.mark if isinstance(docids, IdTable) else fingerprint("\n".join(docids).encode())
 
 
 def write_description(folder: Path, count: int, k: int, origin: Origin) -> None:
@@ -69,6 +70,22 @@ def read_description(folder: Path) -> tuple[int, int, Origin]:
     return *sizes, Origin(**{name: own[name] for name in asdict(Origin()) if name in own})
 
 
+def map_graph(folder: Path, count: int, k: int) -> list[np.ndarray]:
+    """Edges (N, K) uint32 and weights (N, K) float16, memory-mapped; InputError: missing files, other sizes."""
+    mapped: list[np.ndarray] = []
+    for path, dtype in ((folder / EDGES, np.dtype("<u4")), (folder / WEIGHTS, np.dtype("<f2"))):
+        if not path.is_file():
+            raise InputError(f"{path}: no such file; {REPAIR}")
+        size, expected = path.stat().st_size, count * k * dtype.itemsize
+        if size != expected:
+            raise InputError(
+                f"{path}: has {size} bytes but {k} neighbours of {count} documents take {expected}; copy it again, or "
+                f"{REPAIR}"
+            )
+        mapped.append(np.memmap(path, dtype, "r", shape=(count, k)))
+    return mapped
+
+
 def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
     """Write `docnos.npids`, in which readers of a corpus graph look docids up, in both directions.
 
@@ -77,7 +94,7 @@ def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
     """
     names = np.array([docid.encode() for docid in docids])
     bits = (len(names) - 1).bit_length()
-    buckets = _fnv(names) & np.uint32((1 << bits) - 1)
+    buckets = byte_hashes(names, np.uint32(0x811C9DC5), np.uint32(0x01000193)) & np.uint32((1 << bits) - 1)
     starts = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=1 << bits))])
     rows = np.argsort(buckets, kind="stable")
     fixed = {"format": "fixedbytes", "length": names.dtype.itemsize, "prefix": ""}
@@ -89,13 +106,5 @@ def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
     ]
     for kind, count, config, content in sections:
         about = json.dumps(config).encode()
-        size = struct.calcsize("<IqqI") + len(about) + len(content)
-        following = -1 if kind == 1 else stream.tell() + size
+        following = -1 if kind == 1 else stream.tell() + struct.calcsize("<IqqI") + len(about) + len(content)
         stream.write(struct.pack("<IqqI", kind, following, count, len(about)) + about + content)
-
-
-def _fnv(names: np.ndarray) -> np.ndarray:
-    hashes = np.full(len(names), 0x811C9DC5, dtype=np.uint32)
-    for column in names.view(np.uint8).reshape(len(names), -1).T:
-        hashes = np.where(column != 0, (hashes ^ column) * np.uint32(0x01000193), hashes)
-    return hashes

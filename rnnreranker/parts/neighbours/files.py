@@ -6,12 +6,9 @@ a corpus graph of pyterrier_dr and pyterrier_adaptive.
 
 from __future__ import annotations
 
-import operator
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, folder_written_whole
 from rnnreranker.base.process.backends import check_backend, do_parts
 from rnnreranker.base.process.threads import one_blas_thread
+from rnnreranker.base.request import Share
 from rnnreranker.parts.neighbours.description import (
     DOCNOS,
     EDGES,
@@ -29,18 +27,11 @@ from rnnreranker.parts.neighbours.description import (
     WEIGHTS,
     Origin,
     docids_mark,
+    map_graph,
     write_description,
     write_docnos,
 )
-from rnnreranker.parts.neighbours.graph import map_graph
-from rnnreranker.parts.neighbours.nearest import (
-    ApproximateNeighbours,
-    DenseNeighbours,
-    GraphSource,
-    best_of,
-    no_neighbours,
-)
-from rnnreranker.parts.neighbours.on_device import HalfProducts, Pairs
+from rnnreranker.parts.neighbours.nearest import ApproximateNeighbours, GraphSource, Nearest, best_of, no_neighbours
 from rnnreranker.parts.vectors.npy_files import put_array
 
 K = 16
@@ -58,14 +49,14 @@ class Earlier:
     k: int
     kept: int
 
-    def nearest(self, source: Any, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, source: Any, rows: np.ndarray, k: int) -> Nearest:
         """Edges and similarities (R, k) of ascending rows: old neighbours and the nearest new ones are the candidates.
 
         A row with an old neighbour beyond `kept` is compared with all documents.
         """
         edges, scores = no_neighbours(rows, k)
         old = map_graph(self.folder, self.count, k)[0][rows[rows < self.kept]].astype(np.int64)
-        sure = np.arange(len(rows)) < len(old)
+        sure = np.zeros(len(rows), dtype=bool)
         sure[: len(old)] = (old < self.kept).all(axis=1)
         if len(own := rows[sure]):
             proposed = np.concatenate([old[sure[: len(old)]], source.nearest(own, k, self.kept)[0]], axis=1)
@@ -83,7 +74,7 @@ class GraphFiles:
         source: N >= 2 documents; k: neighbours of a document; work: the folder of the files.
         threads: files made at the same time, each with one BLAS thread; None = one per core.
         backend, address: as in `do_parts`; all workers must see the folder.
-        earlier: a graph with k neighbours of the first documents; half: devices for products of vectors.
+        earlier: a graph with k neighbours of the first documents.
 
     Raises:
         InputError, MissingDependencyError: fewer than two documents; an unknown or missing backend.
@@ -96,7 +87,6 @@ class GraphFiles:
     backend: str = "threads"
     address: str | None = None
     earlier: Earlier | None = None
-    half: tuple[HalfProducts, ...] = ()
 
     def __post_init__(self) -> None:
         source, count = self.source, len(self.source.docids)
@@ -107,34 +97,24 @@ class GraphFiles:
         self.work.mkdir(parents=True, exist_ok=True)
         mark = fingerprint(source.of, source.fingerprint, source.search, source.width, self.k, ROWS, VERSION)
         blocks = [range(first, min(first + ROWS, count)) for first in range(0, count, ROWS)]
-        nearest: Any = source.nearest
-        self.pairs: dict[Path, tuple[Any, ...]] = {}
-        if self.earlier is not None and self.earlier.k == self.k:
-            nearest = partial(self.earlier.nearest, source)
-        elif self.half and isinstance(source, DenseNeighbours):
-            pairs = Pairs.of(source, self.k, ROWS, self.work, self.half)
-            nearest = pairs.nearest
-            self.pairs = {file: (pairs.make, pair) for pair, file in pairs.files.items()}
-        files = {self.work / f"{rows.start:010d}-{mark}.npy": rows for rows in blocks}
-        self.blocks = {file: (make_block, source, rows, self.k, file, nearest) for file, rows in files.items()}
+        self.files = {self.work / f"{rows.start:010d}-{mark}.npy": rows for rows in blocks}
 
-    def share(self, number: int, shares: int) -> tuple[int, int]:
-        """Make one process's share of the files; how many it made, and how many it has."""
-        jobs, unit = (self.pairs, "pair") if self.pairs else (self.blocks, "block")
-        own = dict(list(jobs.items())[number::shares])
-        return self.make(own, unit), len(own)
-
-    def make(self, jobs: Mapping[Path, tuple[Any, ...]], unit: str) -> int:
-        missing = [job for file, job in jobs.items() if not file.is_file()]
+    def make(self, share: Share = (0, 1)) -> tuple[int, int]:
+        """Make the missing files of one process's share; how many documents they have, and all files of the share."""
+        own = list(self.files.items())[share[0] :: share[1]]
+        earlier = self.earlier if self.earlier is not None and self.earlier.k == self.k else None
+        missing = [(self.source, rows, self.k, file, earlier) for file, rows in own if not file.is_file()]
+        of_processes = self.source.devices if self.backend != "threads" else 0  # each takes memory of a device
         do_parts(
-            operator.call,
+            make_block,
             missing,
-            workers=(len(self.half) if unit == "pair" else 0) or self.threads or cores(),
+            workers=of_processes or self.threads or cores(),
             backend=self.backend,
             address=self.address,
-            shown=lambda made: progress(made, unit=f"{unit}s", total=len(missing), what="neighbours"),
+            shown=lambda made: progress(made, unit="blocks", total=len(missing), what="neighbours"),
+            gpus=float(self.source.devices > 0),
         )
-        return len(missing)
+        return sum(len(rows) for _, rows, *_ in missing), sum(len(rows) for _, rows in own)
 
 
 def write_graph(
@@ -147,20 +127,18 @@ def write_graph(
     output = Path(output).expanduser()
     work = output.with_name(output.name + ".partial") if work is None else work
     files = GraphFiles(source, k, work, **how)
-    lacking = [job[2] for file, job in files.blocks.items() if not file.is_file()]
-    if lacking:
-        files.make(files.pairs, "pair")
-        files.make(files.blocks, "block")
+    made, count = files.make()
     with folder_written_whole(output) as folder:
-        _write(folder, list(files.blocks), source, files.k)
+        _write(folder, list(files.files), source, files.k)
     shutil.rmtree(work)
-    return len(source.docids) - sum(map(len, lacking))
+    return count - made
 
 
-def make_block(source: Any, rows: range, k: int, file: Path, nearest: Any) -> None:
+def make_block(source: Any, rows: range, k: int, file: Path, earlier: Earlier | None) -> None:
     numbers = np.array(rows)
     with one_blas_thread():
-        put_array(file, as_entries(source, numbers, *nearest(numbers, k)))
+        nearest = source.nearest(numbers, k) if earlier is None else earlier.nearest(source, numbers, k)
+        put_array(file, as_entries(source, numbers, *nearest))
 
 
 def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -169,12 +147,11 @@ def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores:
     entries["edge"] = edges
     with np.errstate(over="ignore"):
         entries["weight"] = scores
-    beyond = ~np.isfinite(entries["weight"])
+    beyond = ~np.isfinite(entries["weight"]).all(axis=1)
     if beyond.any():
-        docid = source.docids[int(rows[np.flatnonzero(beyond.any(axis=1))[0]])]
         raise InputError(
-            f"the inner products of {docid} with its neighbours are beyond {LARGEST:g}, the largest that a graph "
-            "holds; make the vectors shorter, as with --encoder NAME:normalize=true"
+            f"the inner products of {source.docids[int(rows[beyond][0])]} with its neighbours are beyond {LARGEST:g}, "
+            "the largest that a graph holds; make the vectors shorter, as with --encoder NAME:normalize=true"
         )
     return entries
 
@@ -190,10 +167,8 @@ def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int) -> Non
     count = len(source.docids)
     origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), source.search)
     if isinstance(source, ApproximateNeighbours):
-        sampled = len(source.sample)
-        origin = replace(
-            origin, recall=source.recall_of(map_graph(folder, count, k)[0][source.sample]), sampled=sampled
-        )
+        sampled, edges_of = len(source.sample), map_graph(folder, count, k)[0][source.sample]
+        origin = replace(origin, recall=source.recall_of(edges_of), sampled=sampled)
         say(
             f"neighbours: {source.search} has found {origin.recall:.1%} of the {k} nearest of "
             f"{counted(sampled, 'document')} that were looked for exactly"

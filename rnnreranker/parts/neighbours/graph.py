@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,45 +12,45 @@ from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.given import path_of
-from rnnreranker.parts.neighbours.description import EDGES, META, REPAIR, WEIGHTS, Origin, docids_mark, read_description
-from rnnreranker.parts.vectors.ids import Ids, read_ids
+from rnnreranker.parts.neighbours.description import (
+    EDGES,
+    META,
+    PART,
+    REPAIR,
+    WEIGHTS,
+    Origin,
+    docids_mark,
+    map_graph,
+    read_description,
+)
+from rnnreranker.parts.vectors.ids import HasDocids, Ids, read_ids
 from rnnreranker.parts.vectors.matrix_files import docnos_of
 
-PART = "neighbours"  # the folder inside an index
 CHECKED = 2**22  # values looked at together
 EXPONENT = 0x7C00  # the bits of a float16 that are all set where it is NaN or infinite
 
 
-class NeighbourGraph:
+class NeighbourGraph(HasDocids):
     """The K nearest other documents of N documents, memory-mapped; rows are checked when they are fetched.
 
     Attributes:
-        docids: row → docid.
+        docids: row → docid; k: K.
         edges: (N, K) uint32, the nearest first; a document in its own row means no neighbour.
         weights: (N, K) float16: similarities, 0 without a neighbour.
         origin: what it was made of; fingerprint: of the graph itself.
     """
 
     def __init__(self, path: Path, ids: Ids, edges: np.ndarray, weights: np.ndarray, origin: Origin) -> None:
-        self.path, self._ids, self.edges, self.weights, self.origin = path, ids, edges, weights, origin
-        self.docids: Sequence[str] = ids.names
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return open_neighbours, (self.path.absolute(),)
+        super().__init__(ids)
+        self.path, self.edges, self.weights, self.origin = path, edges, weights, origin
+        self.k, self.opened = int(edges.shape[1]), (open_neighbours, (path.absolute(),))
 
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint("graph", *(file_digest(self.path / name) for name in (EDGES, WEIGHTS)))
 
-    @property
-    def k(self) -> int:
-        return int(self.edges.shape[1])
-
     def __len__(self) -> int:
         return len(self.edges)
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        return self._ids.rows(docids)
 
     def fetch(self, rows: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(n, k) uint32 edges and (n, k) float16 weights of (n,) rows, copied; k = K if it is None or larger.
@@ -61,7 +59,15 @@ class NeighbourGraph:
             InputError: neighbours beyond the last document, weights that are NaN or infinite.
         """
         edges, weights = (np.asarray(one).take(rows, axis=0)[:, :k] for one in (self.edges, self.weights))
-        self._check(np.asarray(rows), edges, weights)
+        if (beyond := edges >= len(self)).any():
+            first = np.argwhere(beyond)[0]
+            raise InputError(
+                f"{self.path / EDGES}: document {np.asarray(rows)[first[0]]} has neighbour {edges[tuple(first)]}; "
+                f"expected 0..{len(self) - 1}; {REPAIR}"
+            )
+        if (infinite := (weights.view(np.uint16) & EXPONENT) == EXPONENT).any():
+            row = np.asarray(rows)[np.argwhere(infinite)[0, 0]]
+            raise InputError(f"{self.path / WEIGHTS}: document {row} has NaN or infinite weights; {REPAIR}")
         return edges, weights
 
     def neighbours(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
@@ -89,23 +95,7 @@ class NeighbourGraph:
         """Check every row as `fetch` does."""
         step = max(1, CHECKED // self.k)
         for first in range(0, len(self), step):
-            rows = np.arange(first, min(first + step, len(self)))
-            self._check(rows, self.edges[first : first + step], self.weights[first : first + step])
-
-    def _check(self, rows: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> None:
-        if edges.size and edges.max() >= len(self):
-            row, last = _first(rows, edges, edges >= len(self))
-            raise InputError(
-                f"{self.path / EDGES}: document {row} has neighbour {last}; expected 0..{len(self) - 1}; {REPAIR}"
-            )
-        if (infinite := (weights.view(np.uint16) & EXPONENT) == EXPONENT).any():
-            row, _ = _first(rows, weights, infinite)
-            raise InputError(f"{self.path / WEIGHTS}: document {row} has NaN or infinite weights; {REPAIR}")
-
-
-def _first(rows: np.ndarray, values: np.ndarray, wrong: np.ndarray) -> tuple[Any, Any]:
-    position = np.flatnonzero(wrong)[0]
-    return np.ravel(rows)[position // values.shape[-1]], np.ravel(values)[position]
+            self.fetch(np.arange(first, min(first + step, len(self))))
 
 
 def open_neighbours(path: str | os.PathLike[str], source: str = "") -> NeighbourGraph:
@@ -127,8 +117,9 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
     if folder.name == PART:
         check_files(folder.parent, PART)
     count, k, origin = read_description(folder)
-    edges, weights = map_graph(folder, count, k)
-    ids, docids = _docids(folder)
+    around = (folder.parent / name for name in ("ids", "docid"))
+    docids = next((file for file in around if file.is_file()), None)
+    ids, docids = (read_ids(docids), docids) if docids else docnos_of(folder)
     if len(ids.names) != count:
         raise InputError(f"{folder}: a graph of {count} documents, but {docids} has {len(ids.names)} docids; {REPAIR}")
     if origin.docids and origin.docids != docids_mark(ids.names):
@@ -137,27 +128,5 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
         raise InputError(
             f"{folder}: made from {origin.of} vectors {origin.source}, but those of the index are {source}; {REPAIR}"
         )
+    edges, weights = map_graph(folder, count, k)
     return NeighbourGraph(folder, ids, edges, weights, origin)
-
-
-def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Edges (N, K) uint32 and weights (N, K) float16, memory-mapped; InputError: missing files, other sizes."""
-    mapped = []
-    for path, dtype in ((folder / EDGES, np.dtype("<u4")), (folder / WEIGHTS, np.dtype("<f2"))):
-        if not path.is_file():
-            raise InputError(f"{path}: no such file; {REPAIR}")
-        size, expected = path.stat().st_size, count * k * dtype.itemsize
-        if size != expected:
-            raise InputError(
-                f"{path}: has {size} bytes but {k} neighbours of {count} documents take {expected}; copy it again, or "
-                f"{REPAIR}"
-            )
-        mapped.append(np.memmap(path, dtype=dtype, mode="r", shape=(count, k)))
-    return mapped[0], mapped[1]
-
-
-def _docids(folder: Path) -> tuple[Ids, Path]:
-    for around in (folder.parent / "ids", folder.parent / "docid"):
-        if around.is_file():
-            return read_ids(around), around
-    return docnos_of(folder)

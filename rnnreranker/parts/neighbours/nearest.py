@@ -14,19 +14,20 @@ from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
+from rnnreranker.parts.neighbours.on_device import OnDevice
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
+from rnnreranker.parts.vectors.ids import Reopened
 from rnnreranker.parts.vectors.npy_files import put_array
-from rnnreranker.parts.vectors.stored import Reopened
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
-SPARE = 9  # documents proposed beyond a list and the document itself
-SPARE_OF_FAISS = 16
+SPARE, SPARE_OF_OTHERS = 9, 16  # documents proposed beyond a list and the document itself; by Faiss and by devices
 # documents up to which search is exact: N^2 d multiplications are 4 x 10^14 at 384 dimensions, 80 minutes of a core
 EXACT = 2**20
 SAMPLE = 256  # documents whose nearest are looked for exactly
 GOAL = 0.95  # share of them that Faiss has to propose
 TRAINED = 64  # documents a list that centroids are trained on
+Nearest = tuple[np.ndarray, np.ndarray]  # edges (R, k) int64 and similarities (R, k) float64
 
 
 class GraphSource(Reopened, ABC):
@@ -35,29 +36,28 @@ class GraphSource(Reopened, ABC):
     Attributes:
         of: the part of an index; similarity: "inner product" or "cosine"; docids: row → docid.
         search: exact or not; width: of an approximate search; fingerprint: of documents and comparison.
+        devices: number of devices that it computes on besides the processor.
     """
 
-    of = "dense"
-    similarity = "inner product"
-    search = "exact"
-    width = 0
+    of, similarity, search = "dense", "inner product", "exact"
+    width = devices = 0
     docids: Sequence[str]
     fingerprint: str
 
     @abstractmethod
-    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> Nearest:
         """Edges (R, k) int64 and similarities (R, k) float64 of the k nearest others among the rows from `first` on.
 
         Largest similarity first, ties by the lower row; a row does not depend on other rows. rows: (R,) int64.
         """
 
 
-def no_neighbours(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def no_neighbours(rows: np.ndarray, k: int) -> Nearest:
     """Edges and similarities (R, k) without neighbours, to be filled."""
     return np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
 
 
-def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) -> Nearest:
     """Edges and similarities (R, k) of the best of (R, m) documents, in the order of `GraphSource.nearest`.
 
     values: (R, m) float64 similarities; a document that is proposed to itself means none.
@@ -72,32 +72,31 @@ def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) 
 
 
 class DenseNeighbours(GraphSource):
-    """N vectors, compared by inner products that are summed in float64 in a fixed order."""
+    """N vectors, compared by inner products that are summed in float64 in a fixed order.
 
-    def __init__(self, vectors: VectorSource) -> None:
+    devices: of torch, which propose candidates in turn; none = the processor does.
+    """
+
+    def __init__(self, vectors: VectorSource, devices: Sequence[str] = ()) -> None:
         self.vectors, self.docids, self.fingerprint = vectors, vectors.docids, vectors.fingerprint
+        self.devices, self.on_devices = len(devices), [OnDevice(name, vectors) for name in devices]
 
-    def nearest(
-        self, rows: np.ndarray, k: int, first: int = 0, proposed: tuple[np.ndarray, np.ndarray] | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """As `GraphSource`; proposed: at least the k + 1 + SPARE highest products, none below the true one, and their
-        rows.
-        """
-
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> Nearest:
         def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-            if proposed is not None and len(proposed[0]) == len(queries) and proposed[0].shape[1] >= wanted:
-                return proposed
+            if self.devices:
+                return self.on_devices[int(rows[0]) // len(rows) % self.devices].propose(queries, wanted, first)
             with one_blas_thread():
                 return by_blocks(queries, wanted, self.blocks(first), lambda *_: None)
-
-        def fetch(positions: np.ndarray) -> np.ndarray:
-            return self.vectors.fetch(positions + first)
 
         numbers: Any = range(len(self.docids) - first)  # ties go to the lower row
         if not numbers or not len(rows):
             return no_neighbours(rows, k)
+        spare = SPARE_OF_OTHERS if self.devices else SPARE
         with np.errstate(invalid="ignore"):  # products beyond float32
-            values, best = exact_search(self.vectors.fetch(rows), k + 1, numbers, propose, fetch, SPARE)
+            values, best = exact_search(
+                *(self.vectors.fetch(rows), k + 1, numbers, propose),
+                *(lambda positions: self.vectors.fetch(positions + first), spare),
+            )
         return best_of(rows, np.stack(best) + first, np.stack(values), k)
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -131,16 +130,13 @@ class ApproximateNeighbours(GraphSource):
         self.sample = np.sort(np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False))
         sampled = work / f"sample-{fingerprint(self.fingerprint, k, SAMPLE)}.npy"
         if not sampled.is_file():
-            with one_blas_thread():
-                put_array(sampled, exact.nearest(self.sample, k)[0])
+            put_array(sampled, exact.nearest(self.sample, k)[0])
         self._nearest = np.load(sampled, allow_pickle=False)
         file = work / f"ivf-{fingerprint(self.fingerprint, TRAINED)}.faiss"
         if not file.is_file():
             begun = file.with_suffix(".begun")
             with one_faiss_thread(self._faiss), one_blas_thread():
                 self._faiss.write_index(self._build(), str(begun))
-            with open(begun, "rb") as written:
-                os.fsync(written.fileno())
             os.replace(begun, file)
         self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP | self._faiss.IO_FLAG_READ_ONLY)
         self.width = 8
@@ -151,10 +147,10 @@ class ApproximateNeighbours(GraphSource):
         shared = [np.intersect1d(one, other).size for one, other in zip(edges, self._nearest, strict=True)]
         return float(np.mean(shared) / self._nearest.shape[1])
 
-    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> Nearest:
         with one_faiss_thread(self._faiss):
             self._index.nprobe = min(self.width, self._index.nlist)
-            wanted = min(k + 1 + SPARE_OF_FAISS, len(self.docids))
+            wanted = min(k + 1 + SPARE_OF_OTHERS, len(self.docids))
             proposed = self._index.search(self.exact.vectors.fetch(rows), wanted)[1]
         proposed = np.where(proposed < first, rows[:, None], proposed)  # -1 where too few are proposed
         return best_of(rows, proposed, self.exact.similarities(rows, proposed), k)

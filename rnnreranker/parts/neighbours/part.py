@@ -15,16 +15,14 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.request import Share
 from rnnreranker.base.settings import setting
-from rnnreranker.parts.base import BLOCK, Part, describe
+from rnnreranker.parts.base import BLOCK, Part, describe, described_part
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.description import read_description
+from rnnreranker.parts.neighbours.description import PART, read_description
 from rnnreranker.parts.neighbours.files import Earlier, GraphFiles, K, write_graph
-from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.parts.neighbours.nearest import EXACT, ApproximateNeighbours, DenseNeighbours, GraphSource
-from rnnreranker.parts.neighbours.on_device import HalfProducts
 from rnnreranker.parts.neighbours.words import K1, B, WordNeighbours, bm25_words
-from rnnreranker.parts.vectors import VectorSource, open_vectors
+from rnnreranker.parts.vectors import open_vectors
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,6 @@ class GraphParams(settings.Params):
         None,
         f"of dense vectors; none: exact up to {EXACT} documents and ivf beyond",
     )
-    device_memory: float | None = setting(
-        None, "GB of each --device for blocks of vectors and their products; none: half of what is free", above=0
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,6 +52,7 @@ class NeighboursPart(Part):
     Params = GraphParams
     made_of = ("dense", "impact", "bm25")
     aliases = ("graph",)
+    _earlier: Earlier | None = None
 
     @classmethod
     def make(cls, params: GraphParams, beside: Mapping[str, Any]) -> NeighboursPart:
@@ -68,16 +64,8 @@ class NeighboursPart(Part):
         return (params.by,) if params.by else cls.made_of
 
     @classmethod
-    def inputs(cls, params: GraphParams) -> None:
-        """None: a graph of other settings is replaced, see `stands`."""
-
-    @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> GraphParams:
         return GraphParams(described.get("wanted"), described.get("of"), described.get("search"))
-
-    @classmethod
-    def at(cls, path: Path) -> Path | None:
-        return own if (own := path / PART).is_dir() else None
 
     @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
@@ -90,7 +78,6 @@ class NeighboursPart(Part):
     def __init__(self, params: GraphParams | None = None) -> None:
         self._params = params or GraphParams()
         self._of = self._params.by or self.made_of[0]
-        self._earlier: Earlier | None = None
 
     def check(self) -> None:
         if self._of == "bm25":
@@ -105,40 +92,39 @@ class NeighboursPart(Part):
             self._earlier = Earlier(graph.path, len(graph), graph.k, len(graph) // BLOCK * BLOCK)
 
     def start(self, work: Path, threads: int | None) -> None:
-        self._work, self._threads = work / PART, threads
+        self._work = work / PART
+        self._how: dict[str, Any] = {"threads": threads, "backend": self.backend, "address": self.address}
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         wanted = self._params.k or K
-        source = graph_source(corpus.parent, self._of, self._work, self._params.search, min(wanted, max(1, count - 1)))
+        source = self._source(corpus.parent, min(wanted, max(1, count - 1)))
         self.reused = write_graph(source, folder / PART, wanted, work=self._work, earlier=self._earlier, **self._how)
         _, k, origin = read_description(folder / PART)
         return {"k": k, "wanted": wanted, **asdict(origin)}
 
     def write_share(self, index: Path, share: Share) -> str:
-        search = self._params.search or ("exact" if self._of != "dense" else _search_of(open_vectors(index)))
+        search = self._params.search or ("exact" if self._of != "dense" else search_of(len(open_vectors(index).docids)))
         if self._of == "bm25" or search == "ivf":
             raise InputError(
                 f"{argument('shard_id', share[0])}: a graph of {self._of} with search={search} is made by one process; "
                 "leave it out, or give neighbours:search=exact here and to put it together"
             )
-        source = graph_source(index, self._of, self._work, "exact")
-        made, own = GraphFiles(source, self._params.k or K, self._work, **self._how).share(*share)
-        return f"{made} files made, {own - made} were there"
+        made, own = GraphFiles(self._source(index), self._params.k or K, self._work, **self._how).make(share)
+        return f"neighbours of {made} documents made, of {own - made} were there"
 
-    @property
-    def _how(self) -> dict[str, Any]:
-        memory = None if self._params.device_memory is None else int(self._params.device_memory * 1e9)
+    def _source(self, index: Path, k: int = K) -> GraphSource:
         names = self.devices.names if self.devices is not None and self.devices.elsewhere else ()
-        half = tuple(HalfProducts(name, memory) for name in names)
-        return {"threads": self._threads, "backend": self.backend, "address": self.address, "half": half}
+        return graph_source(index, self._of, self._work, self._params.search, k, names)
 
 
-def graph_source(index: Path, of: str, work: Path, search: str | None = None, k: int = K) -> GraphSource:
+def graph_source(
+    index: Path, of: str, work: Path, search: str | None = None, k: int = K, devices: tuple[str, ...] = ()
+) -> GraphSource:
     """The documents of an index as one of its parts compares them.
 
     Args:
         of: "dense", "impact" or "bm25"; work: a folder for an approximate index, next to the words of a Lucene index.
-        search: as `GraphParams`; k: neighbours that an approximate index is to find.
+        search: as `GraphParams`; k: neighbours that an approximate index is to find; devices: as `DenseNeighbours`.
 
     Raises:
         InputError, UnavailableError: no such part, or one that cannot be used; as `bm25_words`.
@@ -146,33 +132,32 @@ def graph_source(index: Path, of: str, work: Path, search: str | None = None, k:
     source: GraphSource
     if of == "dense":
         vectors = open_vectors(index)
-        source = DenseNeighbours(vectors)
-        if (search or _search_of(vectors)) == "ivf":
+        approximate = (search or search_of(len(vectors.docids))) == "ivf"
+        source = DenseNeighbours(vectors, () if approximate else devices)
+        if approximate:
             source = ApproximateNeighbours(source, k, work)
     elif search == "ivf":
         raise InputError(f"graph search {search} is of dense vectors; {of} is searched exactly")
-    elif of == "impact":
-        impacts = _impacts(index)
-        source = WordNeighbours(impacts, of, impacts.fingerprint)
     else:
-        check_files(index, "bm25")
+        check_files(index, of)
         mark = source_mark(index, of)
-        source = WordNeighbours(bm25_words(index, work.with_name(f"words-{mark}")), of, mark)
-    source.opened = (_opened, (index, of, work, search, k, source.fingerprint))
+        words = _impacts(index) if of == "impact" else bm25_words(index, work.with_name(f"words-{mark}"))
+        source = WordNeighbours(words, of, mark)
+    source.opened = (_opened, (index, of, work, search, k, devices, source.fingerprint))
     return source
 
 
-def _search_of(vectors: VectorSource) -> str:
-    return "exact" if len(vectors.docids) <= EXACT else "ivf"
+def search_of(documents: int) -> str:
+    return "exact" if documents <= EXACT else "ivf"
 
 
 @lru_cache(maxsize=1)
-def _opened(index: Path, of: str, work: Path, search: str | None, k: int, mark: str) -> GraphSource:
-    return graph_source(index, of, work, search, k)
+def _opened(*arguments: Any) -> GraphSource:
+    return graph_source(*arguments[:-1])
 
 
 def _impacts(index: Path) -> ImpactSource:
-    return ImpactSource(index, describe(index).get("parts", {}).get("impact", {}))
+    return ImpactSource(index, described_part(index, "impact"))
 
 
 def source_mark(index: Path, of: str) -> str:
@@ -181,9 +166,8 @@ def source_mark(index: Path, of: str) -> str:
         return open_vectors(index).fingerprint
     if of == "impact":
         return _impacts(index).fingerprint
-    described = describe(index)
-    language = described.get("parts", {}).get("bm25", {}).get("language")
-    return fingerprint("bm25", described.get("content"), K1, B, *([language] if language else []))
+    language = described_part(index, of).get("language")
+    return fingerprint("bm25", describe(index).get("content"), K1, B, *([language] if language else []))
 
 
 def has_graph(index: Path, params: GraphParams) -> bool:

@@ -5,10 +5,8 @@ Documents without a common word are no neighbours.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +14,15 @@ import numpy as np
 
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import put_folder, write_atomically, write_json
+from rnnreranker.base.files import folder_written_whole, write_json
 from rnnreranker.base.java import start_java
 from rnnreranker.base.strict import read_json
 from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.neighbours.nearest import GraphSource, no_neighbours
+from rnnreranker.parts.neighbours.nearest import GraphSource, Nearest, no_neighbours
 from rnnreranker.parts.postings import best_products, write_postings
-from rnnreranker.parts.terms.source import count_words, joined, save_counted
+from rnnreranker.parts.terms.source import arrays_of, count_words, joined
 from rnnreranker.parts.vectors.ids import read_ids
+from rnnreranker.parts.vectors.npy_files import put_arrays
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -40,8 +39,9 @@ class WordNeighbours(GraphSource):
 
     def __init__(self, words: ImpactSource, of: str, mark: str) -> None:
         self.words, self.docids, self.of, self.fingerprint = words, words.docids, of, mark
+        self._ranks = np.arange(len(self.docids))  # ties go to the lower row
 
-    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> Nearest:
         edges, scores = no_neighbours(rows, k)
         lists = self.words.postings_lists(first, _normalised)
         best = best_products(self._unit(rows), lists, k + 1, self._ranks, 1)
@@ -60,10 +60,6 @@ class WordNeighbours(GraphSource):
     def _unit(self, rows: np.ndarray) -> csr_matrix:
         """(n, V) float64 CSR: the weights of rows, scaled to length 1."""
         return _normalised(self.words.fetch(rows).astype(np.float64))
-
-    @cached_property
-    def _ranks(self) -> np.ndarray:
-        return np.arange(len(self.docids))  # ties go to the lower row
 
 
 def _normalised(matrix: csr_matrix) -> csr_matrix:
@@ -86,30 +82,22 @@ def bm25_words(index: Path, folder: Path) -> ImpactSource:
     """
     if not folder.is_dir():
         start_java()
-        docids = read_ids(index / "docid").names
+        from pyserini.index.lucene import LuceneIndexReader
+
+        docids, reader = read_ids(index / "docid").names, LuceneIndexReader(str((index / "bm25").absolute()))
         blocks = folder.with_name(folder.name + ".blocks")
         blocks.mkdir(parents=True, exist_ok=True)
         files = [blocks / f"{first:010d}.npz" for first in range(0, len(docids), BLOCK)]
-        if missing := [file for file in files if not file.is_file()]:
-            from pyserini.index.lucene import LuceneIndexReader
-
-            reader = LuceneIndexReader(str((index / "bm25").absolute()))
-            for file in progress(missing, unit="blocks", what="words of documents"):
-                first = int(file.stem)
-                counts = [reader.get_document_vector(docid) or {} for docid in docids[first : first + BLOCK]]
-                words = [[word for word, count in own.items() for _ in range(count)] for own in counts]
-                with write_atomically(file) as stream:
-                    save_counted(stream, count_words(words))
-                    stream.flush()
-                    os.fsync(stream.fileno())
-        whole = blocks / "whole"
-        shutil.rmtree(whole, ignore_errors=True)
-        vocabulary = _write(whole / ImpactSource.files, files, index)
-        shutil.copy(index / "docid", whole / "docid")
-        write_json(
-            whole / DESCRIBED, {"vocabulary": vocabulary, "words": "", "factor": None, "encoder": {"name": "bm25"}}
-        )
-        put_folder(whole, folder)
+        missing = [file for file in files if not file.is_file()]
+        for file in progress(missing, unit="blocks", what="words of documents"):
+            first = int(file.stem)
+            counts = [reader.get_document_vector(docid) or {} for docid in docids[first : first + BLOCK]]
+            words = [[word for word, count in own.items() for _ in range(count)] for own in counts]
+            put_arrays(file, arrays_of(count_words(words)))
+        with folder_written_whole(folder) as whole:
+            about = {"vocabulary": _write(whole / ImpactSource.files, files, index), "words": "", "factor": None}
+            shutil.copy(index / "docid", whole / "docid")
+            write_json(whole / DESCRIBED, {**about, "encoder": {"name": "bm25"}})
         shutil.rmtree(blocks)
     return ImpactSource(folder, read_json(folder / DESCRIBED))
 
@@ -118,11 +106,8 @@ def _write(folder: Path, files: list[Path], index: Path) -> int:
     words, matrices = joined(files)
     if not words:
         raise InputError(f"{index / 'bm25'}: has no words of these documents; make it again with index --parts bm25")
-    frequencies, of_blocks = np.zeros(len(words), dtype=np.int64), []
-    for counts in matrices():
-        frequencies += np.bincount(counts.indices, minlength=len(words))
-        of_blocks.append(np.asarray(counts.sum(axis=1)).ravel())
-    lengths = np.concatenate(of_blocks)
+    lengths = np.concatenate([np.asarray(counts.sum(axis=1)).ravel() for counts in matrices()])
+    frequencies = sum(np.bincount(counts.indices, minlength=len(words)) for counts in matrices())
     documents = int(np.count_nonzero(lengths))
     idf = np.log(1 + (documents - frequencies + 0.5) / (frequencies + 0.5))
     damped = K1 * (1 - B + B * _as_lucene(lengths) / (lengths.sum() / documents))

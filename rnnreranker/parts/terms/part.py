@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.words.analysis import Analyser, TermParams
-from rnnreranker.parts.base import describe
-from rnnreranker.parts.encoded import EncodedPart
+from rnnreranker.parts.base import described_part
+from rnnreranker.parts.encoded import Block, EncodedPart
 from rnnreranker.parts.postings import write_postings
-from rnnreranker.parts.terms.source import FOLDER, VOCABULARY, Counted, TermSource, count_words, joined, save_counted
+from rnnreranker.parts.terms.source import FOLDER, VOCABULARY, TermSource, arrays_of, count_words, joined
 
 
 class TermsPart(EncodedPart):
@@ -22,11 +22,8 @@ class TermsPart(EncodedPart):
 
     name, gives, folder, rank = "terms", "terms", FOLDER, 40
     Params = TermParams
-    automatic = False  # words once more
     aliases = ("bm25s", "tf-idf", "words")
     packages = ("scipy",)
-    ending = ".npz"
-    _old: TermSource | None
 
     @classmethod
     def make(cls, params: TermParams, beside: Mapping[str, Any]) -> TermsPart:
@@ -43,22 +40,18 @@ class TermsPart(EncodedPart):
         self.marks = (self._analyser.fingerprint,)
 
     def extend(self, index: Path) -> None:
-        described = describe(index)["parts"][self.name]
+        described = described_part(index, self.name)
         if described.get("analysis") != self._analyser.fingerprint:
             raise InputError(
                 f"{index}: another version of the analyser cut the words of its part {self.name}; make the index again"
             )
         self._old = TermSource(index, described)
 
-    def encoded(self, texts: list[str]) -> Counted:
-        return count_words(self._analyser.words(texts))
+    def encoded(self, texts: list[str]) -> Block:
+        return arrays_of(count_words(self._analyser.words(texts)))
 
-    def taken(self, rows: np.ndarray, texts: list[str]) -> Counted:
-        assert self._old is not None
-        return self._old.counted(rows)
-
-    def save(self, stream: IO[bytes], block: Counted) -> None:
-        save_counted(stream, block)
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
+        return arrays_of(self._old.counted(rows))
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         words, matrices = joined(self._files)

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rnnreranker.base.command import cores, counted, say
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import file_digest, fingerprint, read_text
 from rnnreranker.encode.words.analysis import Analyser, TermParams
-from rnnreranker.parts.postings import Postings, best_products
+from rnnreranker.parts.postings import Postings, arrays_in, best_products, matrix_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -57,25 +57,22 @@ def _counts(documents: Sequence[Sequence[int]], size: int) -> csr_matrix:
     return counts
 
 
-def save_counted(stream: IO[bytes], block: Counted) -> None:
-    words, counts = np.frombuffer("\n".join(block.vocabulary).encode(), dtype=np.uint8), block.counts
-    np.savez(stream, words=words, data=counts.data, indices=counts.indices, indptr=counts.indptr)
+def arrays_of(block: Counted) -> dict[str, np.ndarray]:
+    """The arrays of a block, for a file."""
+    return {"words": np.frombuffer("\n".join(block.vocabulary).encode(), np.uint8), **arrays_in(block.counts)}
 
 
 def load_counted(file: Path) -> Counted:
-    from scipy.sparse import csr_matrix
-
     with np.load(file, allow_pickle=False) as block:
         words = block["words"].tobytes().decode()
         vocabulary = words.split("\n") if words else []
-        shape = (len(block["indptr"]) - 1, len(vocabulary))
-        return Counted(vocabulary, csr_matrix((block["data"], block["indices"], block["indptr"]), shape))
+        return Counted(vocabulary, matrix_of(block, len(vocabulary)))
 
 
 def joined(files: Sequence[Path]) -> tuple[list[str], Callable[[], Iterator[csr_matrix]]]:
     """The sorted words of all blocks, and a function that gives the (n, V) CSR counts of each block.
 
-    files: blocks of `save_counted`, in the order of the documents.
+    files: blocks of `arrays_of`, in the order of the documents.
     """
     words = sorted({word for file in files for word in load_counted(file).vocabulary})
     number = {word: rank for rank, word in enumerate(words)}

@@ -18,7 +18,7 @@ from rnnreranker.parts.ragged import OFFSETS
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours
 from rnnreranker.parts.tokens.source import IDS, VECTORS, TokenSource
 from rnnreranker.parts.vectors.ids import Ids
-from rnnreranker.parts.vectors.mapped import MappedRows
+from rnnreranker.parts.vectors.matrix_files import MappedRows
 from rnnreranker.parts.vectors.stored import VectorSource
 
 NEAREST = 10  # tokens of the collection that say which of the vocabulary a vector stands for

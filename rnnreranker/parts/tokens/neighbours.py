@@ -12,7 +12,7 @@ import numpy as np
 from rnnreranker.base.command import cores, progress
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
-from rnnreranker.parts.ragged import Hits
+from rnnreranker.parts.ragged import Hits, best_first
 from rnnreranker.parts.tokens.source import TokenSource
 
 FILE = "neighbours.faiss"  # beside the tokens
@@ -93,7 +93,7 @@ class TokenNeighbours:
             own, weighed = queries[part], None if weights is None else weights[part]
             rows = self.documents_of(self.nearest(own, depth, nprobe)) if len(own) else np.empty(0, dtype=np.int64)
             scores = source.scores(own, np.array([0, len(own)]), rows, threads=1, weights=weighed)[0]
-            return source.best(scores, rows, hits)
+            return best_first(scores, rows, hits, source.docid_ranks)
 
         with one_faiss_thread(self._faiss), ThreadPoolExecutor(threads or cores()) as pool:
             best = list(progress(pool.map(of_query, range(len(query_offsets) - 1)), unit="queries", what="search"))

@@ -24,14 +24,15 @@ from rnnreranker.parts.vectors.ids import positions_of
 VECTORS, IDS = "vectors.npy", "ids.npy"
 QUERIES = 8  # that all documents are compared with at a time
 
-Block = tuple[np.ndarray, np.ndarray, np.ndarray]  # vectors (t, d) float16, offsets (n + 1,), ids (t,)
 
+def write_tokens(folder: Path, blocks: Callable[[], Iterable[Mapping[str, Any]]], dimension: int) -> np.ndarray:
+    """Write the three files in a new folder; returns (N + 1,) int64 offsets.
 
-def write_tokens(folder: Path, blocks: Callable[[], Iterable[Block]], dimension: int) -> np.ndarray:
-    """Write the three files in a new folder; returns (N + 1,) int64 offsets. blocks: each call gives all tokens."""
+    blocks: each call gives all tokens: `vectors`, (t, d) float16, `offsets`, (n + 1,), and `ids`, (t,).
+    """
     arrays = {VECTORS: ("<f2", (dimension,)), IDS: ("<i4", ())}
-    lengths = (np.diff(offsets) for _, offsets, _ in blocks())
-    return write_ragged(folder, lengths, arrays, ((vectors, ids) for vectors, _, ids in blocks()))
+    lengths = (np.diff(block["offsets"]) for block in blocks())
+    return write_ragged(folder, lengths, arrays, ((block["vectors"], block["ids"]) for block in blocks()))
 
 
 class TokenSource(RaggedSource):
@@ -97,11 +98,8 @@ class TokenSource(RaggedSource):
             scores = self.scores(queries[part], own - own[0], None, threads, None if weights is None else weights[part])
             for one, tokens in zip(scores, np.diff(own), strict=True):
                 rows = self._filled if tokens else self._filled[:0]
-                best.append(self.best(one[rows], rows, hits))
+                best.append(best_first(one[rows], rows, hits, self.docid_ranks))
         return [scores for scores, _ in best], [rows for _, rows in best]
-
-    def best(self, scores: np.ndarray, rows: np.ndarray, hits: int) -> Hits:
-        return best_first(scores, rows, hits, self.docid_ranks)
 
     @cached_property
     def _filled(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, open_bytes, read_text
+from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, read_text
 from rnnreranker.base.given import ids_of
 from rnnreranker.base.process.phases import phase
 from rnnreranker.parts.vectors.npy_files import map_array, put_array
@@ -19,9 +19,10 @@ from rnnreranker.runs.arrow import as_numpy, strings
 from rnnreranker.runs.columns import are_words, check_id
 
 LARGE = 2**22  # bytes of a file from which a table of its ids is kept
-CHUNK = 2**24  # bytes that are read at a time
-BLOCK = 2**20  # ids that are hashed at a time
-FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of one byte of an id to the next in its hash
+BLOCK = 2**20  # ids that are decoded at a time
+PADDED = 8  # bytes of a table for each of the file, at most: one long id makes all of them long
+LAYOUT = 2  # of the files of a table
+BASIS, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of FNV-1a
 
 
 class Ids:
@@ -44,27 +45,76 @@ class Ids:
                 return self.names.rows(names)
             row_of = self._row_of.get
             return np.fromiter((row_of(name, -1) for name in names), dtype=np.int64, count=len(names))
-        except TypeError:  # no list, or elements that no id can be
+        except (TypeError, AttributeError):  # no list, or elements that no id can be
             return self.rows(ids_of(names, "docids"))
 
     @cached_property
     def docid_ranks(self) -> np.ndarray:
+        """(N,) int64: the rank of each row among the sorted ids."""
         if isinstance(self.names, IdTable):
             return self.names.ranks()
-        return _ranks(strings(self.names))
+        import pyarrow.compute
+
+        return _inverse(as_numpy(pyarrow.compute.sort_indices(strings(self.names))))
 
     def check(self) -> None:
         """Raise InputError for an id that is empty, has white space or control characters, or is on two lines."""
+        line_of: dict[str, int] = {}
         for line, name in enumerate(self.names, 1):
             if not name:
                 raise InputError(f"{self._origin}:{line}: empty line; expected one id a line")
             check_id(name, "id", f"{self._origin}:{line}")
-        if len(self._row_of) < len(self.names):
-            first = dict(zip(reversed(self.names), range(len(self.names), 0, -1), strict=True))
-            line, name = next((line, name) for line, name in enumerate(self.names, 1) if first[name] != line)
-            raise InputError(
-                f"{self._origin}:{line}: {name} is already on line {first[name]}; every row needs its own id"
-            )
+            if (first := line_of.setdefault(name, line)) != line:
+                raise InputError(
+                    f"{self._origin}:{line}: {name} is already on line {first}; every row needs its own id"
+                )
+
+
+class IdTable(Sequence[str]):
+    """N ids in memory-mapped files: the time to open them does not depend on N.
+
+    Args:
+        folder: `names.npy`, (N,) bytes, padded to one length; `hashes.npy`, (N,) uint64, sorted; `rows.npy`, (N,) the
+            row of each hash; `mark`, the fingerprint of the ids.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.mark = folder, (folder / "mark").read_text()
+        arrays = (np.asarray(map_array(folder / f"{name}.npy")) for name in ("names", "hashes", "rows"))
+        self._names, self._hashes, self._rows = arrays
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [name.decode() for name in self._names[row].tolist()]
+        return self._names[row].decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), BLOCK):
+            yield from self[first : first + BLOCK]
+
+    def rows(self, names: Sequence[str]) -> np.ndarray:
+        encoded = [name.encode() for name in names]
+        rows = np.full(len(encoded), -1, dtype=np.int64)
+        if encoded:
+            wanted = np.array(encoded, dtype=self._names.dtype)
+            hashes = byte_hashes(wanted, BASIS, PRIME)
+            order = np.argsort(hashes)  # neighbouring hashes are looked up in neighbouring memory
+            at = np.empty_like(rows)
+            at[order] = np.minimum(np.searchsorted(self._hashes, hashes[order]), len(self) - 1)
+            proposed = self._rows[at]
+            listed, lengths = self._names[proposed], np.fromiter(map(len, encoded), np.int64, len(encoded))
+            same = (listed == wanted) & (np.char.str_len(listed) == lengths)  # longer ones were cut, as padding is
+            rows[same] = proposed[same]
+        return rows
+
+    def ranks(self) -> np.ndarray:
+        file = self._folder / "ranks.npy"
+        if not file.is_file():
+            put_array(file, _inverse(np.argsort(self._names)))
+        return map_array(file)
 
 
 class LookedUp(Sequence[str]):
@@ -82,61 +132,28 @@ class LookedUp(Sequence[str]):
         return self._id_of(self._rows_of[row])
 
 
-class IdTable(LookedUp):
-    """N ids in memory-mapped files: the time to open them does not depend on N.
+class Reopened:
+    """What another process opens itself. `opened`: a function and its arguments; None = the object is pickled."""
 
-    Args:
-        folder: `lines`, the ids, each with a line feed; `starts.npy`, (N + 1,) int64, the start of each id;
-            `hashes.npy`, (N,) uint64, sorted; `rows.npy`, (N,) the row of each hash.
-    """
+    opened: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lines = np.asarray(np.memmap(folder / "lines", np.uint8, "r"))
-        arrays = (np.asarray(map_array(folder / f"{name}.npy")) for name in ("starts", "hashes", "rows"))
-        self._starts, self._hashes, self._rows = arrays
-        super().__init__(self._id, len(self._rows))
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return super().__reduce_ex__(protocol) if self.opened is None else self.opened
 
-    def _id(self, row: int) -> str:
-        return self._lines[self._starts[row] : self._starts[row + 1] - 1].tobytes().decode()
 
-    def __iter__(self) -> Iterator[str]:
-        for first in range(0, len(self), BLOCK):
-            begin, *_, end = self._starts[first : first + BLOCK + 1]
-            yield from self._lines[begin:end].tobytes().decode().split("\n")[:-1]
+class HasDocids(Reopened):
+    """Something with a row for each of N documents. `docids`: row → docid."""
 
-    def content(self) -> bytes:
-        return self._lines[:-1].tobytes()
+    def __init__(self, ids: Ids) -> None:
+        self._ids, self.docids = ids, ids.names
 
-    def rows(self, names: Sequence[str]) -> np.ndarray:
-        rows = np.full(len(names), -1, dtype=np.int64)
-        lines = np.frombuffer(("\n".join(names) + "\n").encode(), dtype=np.uint8)
-        starts = _starts(lines)
-        if len(names) and len(starts) - 1 != len(names):  # a line feed inside an id, which no line has
-            return self.rows([name.replace("\n", " ") for name in names])
-        if len(names):
-            hashes = _hashes(lines, starts)
-            order = np.argsort(hashes)  # neighbouring hashes are looked up in neighbouring memory
-            at = np.empty(len(names), dtype=np.int64)
-            at[order] = np.minimum(np.searchsorted(self._hashes, hashes[order]), len(self) - 1)
-            proposed = self._rows[at].astype(np.int64)
-            alike = np.diff(starts) == self._starts[proposed + 1] - self._starts[proposed]
-            alike = np.flatnonzero(alike & (self._hashes[at] == hashes))
-            mine, _ = positions_of(starts, alike)
-            theirs, ends = positions_of(self._starts, proposed[alike])
-            if len(alike):
-                alike = alike[np.logical_and.reduceat(lines[mine] == self._lines[theirs], ends[:-1])]
-            rows[alike] = proposed[alike]
-        return rows
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 if unknown."""
+        return self._ids.rows(docids)
 
-    def ranks(self) -> np.ndarray:
-        import pyarrow
-
-        file = self._folder / "ranks.npy"
-        if not file.is_file():
-            buffers = [None, pyarrow.py_buffer(self._starts), pyarrow.py_buffer(self._lines)]
-            put_array(file, _ranks(pyarrow.LargeBinaryArray.from_buffers(pyarrow.large_binary(), len(self), buffers)))
-        return map_array(file)
+    @property
+    def docid_ranks(self) -> np.ndarray:
+        return self._ids.docid_ranks
 
 
 def read_ids(path: Path) -> Ids:
@@ -147,13 +164,14 @@ def read_ids(path: Path) -> Ids:
     """
     if (table := _table(path)) is not None:
         return Ids(table, str(path))
-    text = read_text(path, "file of ids, one a line")
-    names = text.replace("\r\n", "\n").split("\n")
-    if names[-1] == "":
-        names.pop()
-    ids = Ids(names, str(path))
+    text = _lines(path)
+    ids = Ids(text.removesuffix("\n").split("\n") if text else [], str(path))
     ids.check()
     return ids
+
+
+def _lines(path: Path) -> str:
+    return read_text(path, "file of ids, one a line").replace("\r\n", "\n")
 
 
 def positions_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -167,6 +185,14 @@ def positions_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.
     return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths), ends
 
 
+def byte_hashes(names: np.ndarray, basis: Any, prime: Any) -> np.ndarray:
+    """(n,) FNV-1a hashes of (n,) padded bytes, n >= 1, in the type of basis and prime."""
+    hashes = np.full(len(names), basis)
+    for column in names.view(np.uint8).reshape(len(names), -1).T:
+        hashes = np.where(column != 0, (hashes ^ column) * prime, hashes)
+    return hashes
+
+
 def _table(path: Path) -> IdTable | None:
     """The table of a large file in the cache folder, made for its size and time; None if it has no valid, distinct
     ids.
@@ -176,57 +202,43 @@ def _table(path: Path) -> IdTable | None:
         if not path.is_file() or status.st_size < LARGE:
             return None
         name = fingerprint(str(path.resolve()))
-        stamp = fingerprint(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        stamp = fingerprint(LAYOUT, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         folder = cache_home() / "ids" / f"{name}-{stamp}"
-        if folder.is_dir():
-            return IdTable(folder)
-        with phase(f"table of {path.name}"), folder_written_whole(folder) as begun:
-            _write_table(path, begun)
-        for other in folder.parent.glob(f"{name}-*"):
-            if other != folder:
-                shutil.rmtree(other, ignore_errors=True)
+        if not folder.is_dir():
+            with phase(f"table of {path.name}"), folder_written_whole(folder) as begun:
+                _write_table(path, begun)
+            for other in folder.parent.glob(f"{name}-*"):
+                if other != folder:
+                    shutil.rmtree(other, ignore_errors=True)
         return IdTable(folder)
     except (OSError, ValueError, InputError):  # the list of ids is the same, or says what is wrong
         return None
 
 
 def _write_table(path: Path, folder: Path) -> None:
-    with open(folder / "lines", "wb") as stream, open_bytes(path) as content:
-        while chunk := content.read(CHUNK) + content.readline():
-            text = chunk.decode().removeprefix("" if stream.tell() else "\ufeff").replace("\r\n", "\n")
-            text = text.removesuffix("\n") + "\n"
-            if "\n\n" in text or text[0] == "\n" or not are_words([text.replace("\n", "")]):
-                raise ValueError("an id that is none")
-            stream.write(text.encode())
-    lines = np.memmap(folder / "lines", np.uint8, "r")
-    starts = np.concatenate([_starts(lines[at : at + CHUNK])[bool(at) :] + at for at in range(0, len(lines), CHUNK)])
-    parts = [starts[first : first + BLOCK + 1] for first in range(0, len(starts) - 1, BLOCK)]
-    hashes = np.concatenate([_hashes(lines[part[0] : part[-1]], part - part[0]) for part in parts])
+    text = _lines(path).removesuffix("\n")
+    if not all(text.split("\n")) or not are_words([text.replace("\n", "")]):
+        raise ValueError("an id that is none")
+    content = text.encode()
+    letters = np.frombuffer(content + b"\n", dtype=np.uint8)
+    lengths = np.diff(np.flatnonzero(letters == ord("\n")), prepend=-1) - 1
+    width = int(lengths.max())
+    if width * len(lengths) > PADDED * len(letters):
+        raise ValueError("ids of very different lengths")
+    padded = np.zeros((len(lengths), width), dtype=np.uint8)
+    padded[np.arange(width) < lengths[:, None]] = letters[letters != ord("\n")]
+    names = padded.view(f"S{width}")[:, 0]
+    hashes = byte_hashes(names, BASIS, PRIME)
     rows = np.argsort(hashes, kind="stable")
     hashes = hashes[rows]
     if (hashes[1:] == hashes[:-1]).any():
         raise ValueError("an id twice, or two of one hash")
-    for name, array in (("starts", starts), ("hashes", hashes), ("rows", rows.astype(np.uint32))):
+    for name, array in (("names", names), ("hashes", hashes), ("rows", rows.astype(np.uint32))):
         put_array(folder / f"{name}.npy", array)
+    (folder / "mark").write_text(fingerprint(content))
 
 
-def _starts(lines: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.flatnonzero(lines == ord("\n")) + 1])
-
-
-def _hashes(lines: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """(n,) uint64: a hash of each of n >= 1 lines."""
-    lengths = np.diff(starts)
-    powers = np.cumprod(np.full(lengths.max(), FACTOR))
-    values = np.random.default_rng(0).integers(2**64, size=256, dtype=np.uint64)
-    within = np.arange(len(lines)) - np.repeat(starts[:-1], lengths)
-    hashes: np.ndarray = np.add.reduceat(values[lines] * powers[within], starts[:-1])
-    return hashes
-
-
-def _ranks(names: Any) -> np.ndarray:
-    import pyarrow.compute
-
-    ranks = np.empty(len(names), dtype=np.int64)
-    ranks[as_numpy(pyarrow.compute.sort_indices(names))] = np.arange(len(ranks))
+def _inverse(order: np.ndarray) -> np.ndarray:
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
     return ranks

@@ -16,8 +16,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.java import check_fork, start_java
 from rnnreranker.parts.vectors.exact import best_first, inner_products
-from rnnreranker.parts.vectors.ids import LookedUp
-from rnnreranker.parts.vectors.stored import VectorSource
+from rnnreranker.parts.vectors.ids import Ids, LookedUp
+from rnnreranker.parts.vectors.stored import Found, VectorSource
 
 INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
 SPARE = 32  # candidates that Lucene is asked for beyond those wanted
@@ -64,18 +64,18 @@ class LuceneVectors(VectorSource):
         metric = next(str(one.getVectorSimilarityFunction().name()) for one in fields if one is not None)
         if metric not in INNER_PRODUCT:
             raise InputError(f"{path}: its metric is {metric}; expected an inner product")
-        super().__init__(path, None, dimension=sizes[0])
         self._lock = threading.RLock()  # Lucene's iterators are one thread's at a time
         self._row_of = lru_cache(maxsize=None)(self._row)  # a searcher asks for the same again
-        self.docids = LookedUp(lru_cache(maxsize=None)(self.docid), int(self._reader.maxDoc()))
+        names = LookedUp(lru_cache(maxsize=None)(self._docid), int(self._reader.maxDoc()))
+        super().__init__(path, Ids(names, str(path)), dimension=sizes[0])
         self.fingerprint = fingerprint("lucene", file_digest(newest), len(self.docids), self.dimension)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        with self.in_java():
+        with self._in_java():
             return np.array([self._row_of(str(docid)) for docid in docids], dtype=np.int64)
 
-    def docid(self, row: int) -> str:
-        with self.in_java():
+    def _docid(self, row: int) -> str:
+        with self._in_java():
             name = self._reader.storedFields().document(row).get(ID)
         if name is None:
             raise InputError(f"document {row} of a Lucene index has no stored field `{ID}`; build the index again")
@@ -84,7 +84,7 @@ class LuceneVectors(VectorSource):
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         distinct, inverse = np.unique(rows, return_inverse=True)  # ascending: an iterator only goes forward
         vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
-        with self.in_java():
+        with self._in_java():
             for number, vector in enumerate(self._vectors(distinct.tolist())):
                 if vector is None:
                     docid = self.docids[int(distinct[number])]
@@ -92,10 +92,10 @@ class LuceneVectors(VectorSource):
                 vectors[number] = vector
         np.take(vectors, inverse, axis=0, out=out, mode="clip")
 
-    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> Found:
         scores, rows, wanted = [], [], min(hits + SPARE, len(self.docids))
         for query in queries:
-            with self.in_java():
+            with self._in_java():
                 knn = self._class("org.apache.lucene.search.KnnFloatVectorQuery")(FIELD, query.tolist(), wanted)
                 answer = self._class("org.apache.lucene.search.IndexSearcher")(self._reader).search(knn, wanted)
                 kept = np.array([hit.doc for hit in answer.scoreDocs], dtype=np.int64)
@@ -106,7 +106,7 @@ class LuceneVectors(VectorSource):
         return scores, rows
 
     @contextmanager
-    def in_java(self) -> Iterator[None]:
+    def _in_java(self) -> Iterator[None]:
         """Let one thread at a time enter Java, and detach it afterwards unless it is the main thread."""
         check_fork()
         with self._lock:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,8 +25,17 @@ def write_header(stream: IO[bytes], kind: Any, shape: tuple[int, ...]) -> None:
 
 
 def put_array(path: Path, array: np.ndarray) -> None:
+    _put(path, partial(write_array, array=array))
+
+
+def put_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write a `.npz` file whole, so that it survives a kill."""
+    _put(path, partial(np.savez, **arrays))
+
+
+def _put(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     with write_atomically(path) as stream:
-        write_array(stream, array)
+        write(stream)
         stream.flush()
         os.fsync(stream.fileno())
 

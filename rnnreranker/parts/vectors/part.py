@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,13 +17,12 @@ from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.parts.base import BLOCK, Part
-from rnnreranker.parts.encoded import EncodedPart, PartByEncoder
+from rnnreranker.parts.encoded import Block, EncodedPart, PartByEncoder
 from rnnreranker.parts.vectors import VectorSource, open_vectors
-from rnnreranker.parts.vectors.npy_files import write_array, write_header
+from rnnreranker.parts.vectors.npy_files import put_arrays, write_header
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
-    from rnnreranker.encode.dense import Encoder
 
 OWN = "own"  # in place of an encoder: the vectors that documents have themselves
 
@@ -43,22 +42,15 @@ class DenseParams(settings.Params):
 
 
 class DensePart(PartByEncoder):
-    """One vector a document.
-
-    Args:
-        encoder: turns texts into vectors.
-        dtype: "float32" = Faiss folder; "float16" = `vectors.npy`, half the size, cosines change by less than 1e-3.
+    """One vector a document: float32 = a Faiss folder; float16 = `vectors.npy`, half the size, cosines change by less
+    than 1e-3.
     """
 
     name, gives, gives_queries, rank = "dense", "vectors", "query vectors", 0
     Params: ClassVar[type[settings.Params]] = DenseParams
-    OfEncoder = EncoderParams
-    encoder = "encoder"
+    OfEncoder, encoder, automatic = EncoderParams, "encoder", True
     aliases = ("vectors",)
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "onnxruntime", "faiss-cpu")
-    blocks, ending = "vectors", ".npy"
-    _old: VectorSource | None
-    _dtype: str
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
@@ -70,7 +62,7 @@ class DensePart(PartByEncoder):
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
         if params.dtype == "float32":  # before hours of encoding
             require("faiss", "writing a dense index", "faiss-cpu")
-        return OwnVectors(params.dtype) if params.encoder == OWN else cls(cls.opened_encoder(params), params.dtype)
+        return OwnVectors(params) if params.encoder == OWN else super().make(params, beside)
 
     @classmethod
     def inputs(cls, params: Any) -> str:
@@ -89,58 +81,49 @@ class DensePart(PartByEncoder):
     def open(cls, at: Path, described: Mapping[str, Any]) -> VectorSource:
         return open_vectors(at)
 
-    def __init__(self, encoder: Encoder, dtype: Literal["float32", "float16"] = "float32") -> None:
-        super().__init__(encoder, DenseParams(dtype=dtype))
-        self._dtype, self.dimension = dtype, encoder.dimension
-
     @property
     def options(self) -> dict[str, Any]:
         return dict(self._encoder.options)
 
-    def begin(self, texts: list[str]) -> None:
-        super().begin(texts)
+    def mark_of(self, texts: list[str]) -> str:
+        mark = super().mark_of(texts)
         if self._encoder.graph is not None and (self.of_documents.graph is not None or self._computed):
-            self.marks = (*self.marks, "graph")
+            self.marks = self._encoder.fingerprint, self._params.kept, "graph"
+        return mark
 
-    def encoded(self, texts: list[str]) -> np.ndarray:
+    def encoded(self, texts: list[str]) -> Block:
         options: dict[str, Any] = {"threads": self._threads, "what": "documents", "progress": True}
-        vectors: np.ndarray = self.of_documents.encode(texts, **options)
-        return vectors
+        return {"vectors": self.of_documents.encode(texts, **options)}
 
-    def taken(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
-        assert self._old is not None
-        return self._old.fetch(rows)
-
-    def save(self, stream: IO[bytes], block: np.ndarray) -> None:
-        write_array(stream, block)
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
+        return {"vectors": self._old.fetch(rows)}
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write `index` or `vectors.npy`.
 
         `cosine`: the lowest to the float32 vectors of the model, unless the model computed them.
         """
-        self.write_vectors(folder, count)
+        about = self.write_vectors(folder, count, self._encoder.dimension)
         encoder, more = self._encoder, dict[str, Any]()
         if encoder.graph is not None:
             more["graph"] = {"key": encoder.graph.folder.name, "content": encoder.graph.content}
             more["cosine"] = encoder.graph.about["cosine"]
-        described = self.made_by({"settings": encoder.options}, **more)
-        return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
+        return {**about, "encoder": self.made_by({"settings": encoder.options}, **more)}
 
-    def write_vectors(self, folder: Path, count: int) -> None:
-        flat = self._dtype == "float32"
+    def write_vectors(self, folder: Path, count: int, dimension: int) -> dict[str, Any]:
+        flat = self._params.dtype == "float32"
         with open(folder / ("index" if flat else "vectors.npy"), "wb") as stream:
             if flat:
                 faiss = require("faiss", "writing a dense index", "faiss-cpu")
-                header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(self.dimension)).tobytes())
+                header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(dimension)).tobytes())
                 header[8:16] = count.to_bytes(8, "little")  # the number of vectors
-                header[-8:] = (count * self.dimension).to_bytes(8, "little")  # and of the floats that follow
+                header[-8:] = (count * dimension).to_bytes(8, "little")  # and of the floats that follow
                 stream.write(header)
             else:
-                write_header(stream, "<f2", (count, self.dimension))
-            for file in self._files:
-                vectors = np.load(file, allow_pickle=False)
-                stream.write(vectors.astype("<f4" if flat else "<f2", copy=False).tobytes())
+                write_header(stream, "<f2", (count, dimension))
+            for block in self.stored():
+                stream.write(block["vectors"].astype("<f4" if flat else "<f2", copy=False).tobytes())
+        return {"dimension": dimension, "dtype": self._params.dtype}
 
 
 class OwnVectors(DensePart):
@@ -149,14 +132,14 @@ class OwnVectors(DensePart):
     encoder = ""
     packages = ("faiss-cpu",)
 
-    def __init__(self, dtype: str = "float32") -> None:
+    def __init__(self, params: Any) -> None:
         EncodedPart.__init__(self, OWN)
-        self._dtype, self.dimension = dtype, 0
+        self._params, self.dimension = params, 0
         self._digest = hashlib.sha256()
 
     @property
     def marks(self) -> tuple[Any, ...]:  # type: ignore[override]
-        return OWN, self._dtype, self._digest.hexdigest()[:16]
+        return OWN, self._params.dtype, self._digest.hexdigest()[:16]
 
     def extend(self, index: Path) -> None:
         self._old = open_vectors(index)
@@ -172,18 +155,17 @@ class OwnVectors(DensePart):
                 raise InputError(f"{where}: {has}; expected {self.dimension or 'some'} numbers, as all documents have")
             self.dimension = len(vector)
         vectors = np.empty((len(documents), self.dimension), dtype=np.float32)
-        if self._old is not None and known:
+        if known:
             vectors[:known] = self._old.fetch(np.arange(self._count, self._count + known))
         for row, document in enumerate(documents[known:], known):
             vectors[row] = document.vector
         self._digest.update(vectors.tobytes())
         self._count += len(documents)
-        self._files.append(self._folder / f"{len(self._files):06d}.npy")
-        self._keep(self._files[-1], vectors)
+        self._files.append(self._folder / f"{len(self._files):06d}.npz")
+        put_arrays(self._files[-1], {"vectors": vectors})
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        self.write_vectors(folder, count)
-        return {"dimension": self.dimension, "dtype": self._dtype, "vectors": OWN}
+        return {**self.write_vectors(folder, count, self.dimension), "vectors": OWN}
 
 
 def documents_of_vectors(path: Path) -> Iterator[Document]:

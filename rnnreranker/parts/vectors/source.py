@@ -14,8 +14,13 @@ from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import array_of, ids_of, path_of
 from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.parts.vectors.mapped import LARGE, map_matrix
+from rnnreranker.parts.vectors.matrix_files import LARGE, docnos_of, flex_rows, map_matrix, npy_rows
 from rnnreranker.parts.vectors.stored import VectorSource
+
+LAYOUTS = (
+    "`index` and `docid` (Faiss folder of Pyserini), `vectors.npy` or shards *.npy and `docid`, or `vecs.f4` and "
+    "`docnos` (FlexIndex)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +54,7 @@ class QueryVectors:
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
-            qid = qids[int(np.flatnonzero(~finite)[0])]
+            qid = qids[int(np.argmin(finite))]
             raise InputError(f"the vector of query {qid} has NaN or infinite values; encode the queries again")
         object.__setattr__(self, "qids", qids)
         object.__setattr__(self, "vectors", vectors)
@@ -92,41 +97,43 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
 
 def _opened(path: Path) -> VectorSource:
     from rnnreranker.parts.vectors.faiss_folder import faiss_vectors
-    from rnnreranker.parts.vectors.matrix_files import flex_vectors, npy_vectors
 
     if not path.exists():
         raise InputError(f"{path}: no such index; expected a folder with `index` and `docid`, or X.npy with X.ids")
     if not path.is_dir():
-        if path.suffix == ".npy":
-            return npy_vectors([path], path.with_suffix(".ids"))
-        if path.name == "index":
-            return faiss_vectors(path.parent)
-        raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
+        if path.suffix != ".npy" and path.name != "index":
+            raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
+        return faiss_vectors(path.parent) if path.name == "index" else _npy([path], path.with_suffix(".ids"))
     check_files(path, "dense")
     if (path / "index").is_file():
         return faiss_vectors(path)
-    ids = path / "ids" if (path / "ids").is_file() else path / "docid"
-    if (path / "vectors.npy").is_file():
-        return npy_vectors([path / "vectors.npy"], ids)
-    if (path / "vecs.f4").is_file():
-        return flex_vectors(path)
-    if shards := sorted(path.glob("*.npy"), key=_by_numbers):
-        return npy_vectors(shards, ids)
+    whole, flex = path / "vectors.npy", path / "vecs.f4"
+    if flex.is_file() and not whole.is_file():
+        rows = flex_rows(flex)
+        ids, origin = docnos_of(path)
+        return VectorSource(flex, ids, rows, files=[flex, origin])
+    if matrices := [whole] if whole.is_file() else sorted(path.glob("*.npy"), key=_by_numbers):
+        return _npy(matrices, path / "ids" if (path / "ids").is_file() else path / "docid")
     names = sorted(entry.name for entry in path.iterdir())
-    shown = ", ".join(names[:6] + (["..."] if len(names) > 6 else [])) or "nothing"
     if any(name.startswith("segments_") for name in names):
         from rnnreranker.parts.vectors.lucene import LuceneVectors
 
         return LuceneVectors(path)
+    shown = ", ".join(names[:6] + (["..."] if len(names) > 6 else [])) or "nothing"
     if any(name.endswith((".pkl", ".pickle", ".pt")) for name in names):
         raise InputError(
             f"{path}: pickled vectors (it has {shown}) are not read, as unpickling can run any code; with the tool "
             "that wrote them, save the matrix by numpy.save as `vectors.npy` and the ids, one a line, as `docid`"
         )
-    raise InputError(
-        f"{path}: no vectors in this folder (it has {shown}); expected `index` and `docid` (Faiss folder of Pyserini), "
-        "`vectors.npy` or shards *.npy and `docid`, or `vecs.f4` and `docnos` (FlexIndex)"
-    )
+    raise InputError(f"{path}: no vectors in this folder (it has {shown}); expected {LAYOUTS}")
+
+
+def _npy(paths: Sequence[Path], ids: Path) -> VectorSource:
+    rows = npy_rows(paths)
+    path = paths[0] if len(paths) == 1 else paths[0].parent
+    if not ids.is_file():
+        raise InputError(f"{ids}: no such file; {path} needs its {len(rows)} docids there, one a line")
+    return VectorSource(path, read_ids(ids), rows, files=[*paths, ids])
 
 
 def _by_numbers(path: Path) -> tuple[list[tuple[int, str]], str]:
@@ -151,32 +158,28 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
         InputError: files that are missing or cannot be used, ids that do not match.
     """
     path = Path(path).expanduser()
-    matrix = map_matrix(path)
+    matrix, beside = map_matrix(path), path.with_suffix(".ids")
     if matrix.nbytes < LARGE:
         matrix = np.array(matrix)  # a file that is written again later changes nothing
-    beside = path.with_suffix(".ids")
-    if beside.is_file():
-        ids = read_ids(beside)
-        if len(ids.names) != len(matrix):
-            raise InputError(
-                f"{beside}: has {len(ids.names)} query ids but {path} has {len(matrix)} rows; expected as many"
-            )
-        return _of(path, ids.names, matrix, qids)
-    if qids is None:
+    if named := beside.is_file():
+        own: Sequence[str] = read_ids(beside).names
+        said = f"{beside}: has {len(own)} query ids but {path} has {len(matrix)} rows; expected as many"
+    elif qids is None:
         raise InputError(
             f"{path}: which query is which row? write the query ids to {beside}, one a line, or give the topics"
         )
-    if len(qids) != len(matrix):
-        raise InputError(
-            f"{path}: has {len(matrix)} rows for {len(qids)} topics; expected one row per topic in their order, "
-            f"or the query ids in {beside}, one a line"
+    else:
+        own, said = (
+            qids,
+            (
+                f"{path}: has {len(matrix)} rows for {len(qids)} topics; expected one row per topic in their order, "
+                f"or the query ids in {beside}, one a line"
+            ),
         )
-    return _of(path, qids, matrix)
-
-
-def _of(path: Path, qids: Sequence[str], vectors: np.ndarray, wanted: Sequence[str] | None = None) -> QueryVectors:
+    if len(own) != len(matrix):
+        raise InputError(said)
     try:
-        queries = QueryVectors(tuple(qids), vectors)
-        return queries if wanted is None else queries.of(wanted)
+        queries = QueryVectors(tuple(own), matrix)
+        return queries.of(qids) if named and qids is not None else queries
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

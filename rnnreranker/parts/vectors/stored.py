@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,27 +12,19 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.parts.vectors.exact import all_finite, by_blocks, exact_search
-from rnnreranker.parts.vectors.ids import Ids
-from rnnreranker.parts.vectors.mapped import MappedRows
+from rnnreranker.parts.vectors.ids import HasDocids, Ids
+from rnnreranker.parts.vectors.matrix_files import MappedRows
 
 QUERIES = 256  # searched at a time
 BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
+Found = tuple[list[np.ndarray], list[np.ndarray]]  # scores (float64) and rows (int64) of every query
 
 
-class Reopened:
-    """What another process opens itself. `opened`: a function and its arguments; None = the object is pickled."""
-
-    opened: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return super().__reduce_ex__(protocol) if self.opened is None else self.opened
-
-
-class VectorSource(Reopened):
+class VectorSource(HasDocids):
     """Vectors of documents by docid: rows of a matrix. A subclass reads and searches something else.
 
     Args:
-        path: for errors; ids: of the rows; None = the subclass looks docids up.
+        path: for errors; ids: of the rows.
         matrix: float32, float16, or bytes of float32; None = the subclass reads the rows.
         dimension: of a vector; 0 = the width of the matrix.
         files: of the fingerprint; the last one has the docids. kind: of these files.
@@ -43,21 +34,19 @@ class VectorSource(Reopened):
     """
 
     exact = True
-    docids: Sequence[str]
 
     def __init__(
         self,
         path: Path,
-        ids: Ids | None,
+        ids: Ids,
         matrix: MappedRows | None = None,
         dimension: int = 0,
         files: Sequence[Path] = (),
         kind: str = "matrix",
     ) -> None:
+        super().__init__(ids)
         self._path, self._matrix, self._files, self._kind = path, matrix, files, kind
         self.dimension = dimension or (matrix.dimension if matrix is not None else 0)
-        if ids is not None:
-            self._ids, self.docids = ids, ids.names
         if matrix is not None and len(self.docids) != len(matrix):
             raise InputError(
                 f"{files[-1]}: has {len(self.docids)} docids but {path} has {len(matrix)} rows; expected as many"
@@ -66,10 +55,6 @@ class VectorSource(Reopened):
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint(self._kind, *map(file_digest, self._files))
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 if unknown."""
-        return self._ids.rows(docids)
 
     def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """(n, d) float32: the vectors of rows, in `out` if it is given.
@@ -94,9 +79,7 @@ class VectorSource(Reopened):
         self._check_finite(rows, out)
         return out
 
-    def search(
-        self, queries: np.ndarray, hits: int, threads: int | None = None
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> Found:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
         Args:
@@ -107,14 +90,25 @@ class VectorSource(Reopened):
         Raises:
             InputError: queries of another dimension, hits < 1, NaN or infinite values.
         """
-        return self._best(*check_search(queries, hits, self.dimension), threads)
+        queries = np.asarray(queries)
+        if queries.ndim != 2 or queries.shape[1] != self.dimension:
+            raise InputError(
+                f"query vectors have shape {queries.shape}, the index has {self.dimension} dimensions; expected "
+                f"(queries, {self.dimension}): encode the queries with the encoder that made the index"
+            )
+        hits = count_of(hits, "hits")
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        finite = np.isfinite(queries).all(axis=1)
+        if not finite.all():
+            raise InputError(f"query vector {int(np.argmin(finite))} has NaN or infinite values; encode it again")
+        return self._best(queries, hits, threads)
 
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         """Copy the vectors of (n,) int64 rows into (n, d) float32; InputError: a row without a vector."""
         assert self._matrix is not None
         self._matrix.take(rows, out)
 
-    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> Found:
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []
         for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it
@@ -133,21 +127,5 @@ class VectorSource(Reopened):
     def _check_finite(self, rows: np.ndarray, vectors: np.ndarray) -> None:
         """Raise InputError for NaN or infinity in vectors (n, d) of rows, with its docid."""
         if not all_finite(vectors) and not (finite := np.isfinite(vectors).all(axis=1)).all():
-            docid = self.docids[int(rows[np.flatnonzero(~finite)[0]])]
+            docid = self.docids[int(rows[np.argmin(finite)])]
             raise InputError(f"{self._path}: the vector of {docid} has NaN or infinite values; build the index again")
-
-
-def check_search(queries: np.ndarray, hits: int, dimension: int) -> tuple[np.ndarray, int]:
-    """Queries as (Q, d) float32 in C order, finite and of the index's dimension, and hits, an int >= 1."""
-    queries = np.asarray(queries)
-    if queries.ndim != 2 or queries.shape[1] != dimension:
-        raise InputError(
-            f"query vectors have shape {queries.shape}, the index has {dimension} dimensions; expected "
-            f"(queries, {dimension}): encode the queries with the encoder that made the index"
-        )
-    hits = count_of(hits, "hits")
-    queries = np.ascontiguousarray(queries, dtype=np.float32)
-    finite = np.isfinite(queries).all(axis=1)
-    if not finite.all():
-        raise InputError(f"query vector {int(np.flatnonzero(~finite)[0])} has NaN or infinite values; encode it again")
-    return queries, hits

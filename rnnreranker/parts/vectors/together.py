@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,17 +34,15 @@ def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
         run: its scores are not used; queries: in the order of their file; source: of the same dimension.
     """
     row_of = {qid: row for row, qid in enumerate(queries.qids)}
-    filled = np.flatnonzero(np.diff(run.offsets))
-    numbers = np.array([number for number in filled.tolist() if run.qids[number] in row_of], dtype=np.int64)
+    filled = np.flatnonzero(np.diff(run.offsets)).tolist()
+    numbers = np.array([number for number in filled if run.qids[number] in row_of], dtype=np.int64)
     if not len(numbers):
         return ""
     numbers = numbers[np.unique(np.linspace(0, len(numbers) - 1, QUERIES).astype(np.int64))]
-    bounds = [(run.offsets[number], min(run.offsets[number] + DEPTH, run.offsets[number + 1])) for number in numbers]
-    owner = np.repeat(np.arange(len(numbers)), [end - begin for begin, end in bounds])
-    docids = [docid for begin, end in bounds for docid in run.docids[run.rows[begin:end]].tolist()]
-    rows = source.rows(docids)
+    heads = [run.docids[run.rows[run.offsets[one] : run.offsets[one + 1]][:DEPTH]].tolist() for one in numbers]
+    rows = source.rows([docid for head in heads for docid in head])
     known = rows >= 0
-    left, owner = np.unique(owner[known], return_inverse=True)
+    left, owner = np.unique(np.repeat(np.arange(len(numbers)), list(map(len, heads)))[known], return_inverse=True)
     if not len(left):
         return ""
     query_rows = np.array([row_of[run.qids[number]] for number in numbers[left].tolist()])
@@ -54,20 +51,17 @@ def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
     with np.errstate(over="ignore", invalid="ignore"):  # the user of the vectors reports those that are not finite
         if said := _other_lengths(own, candidates):
             return said
-        share, error = _share(own, candidates, rows, owner)
-        apart = share + 3 * error < APART
-        larger, side, step = max(_shifts(queries.vectors, source, query_rows, rows, owner))
-    if larger > (SHIFTED_NOT_APART if apart else SHIFTED):
+        apart = _are_apart(own, candidates, rows, owner)
+        larger, side, where = max(_shifts(queries.vectors, source, query_rows, rows, owner))
+    if larger > (SHIFTED if apart is None else SHIFTED_NOT_APART):
         return (
-            f"{side} vectors are shifted against their ids: the vectors of the rows "
-            f"{'after' if step > 0 else 'before'} fit the run better; check that "
-            f"{'query ids' if side == 'query' else 'docids'} and rows stand in the same order, and that no header line "
-            "is among the ids"
+            f"{side} vectors are shifted against their ids: the vectors of the rows {where} fit the run better; check "
+            "that ids and rows stand in the same order, and that no header line is among the ids"
         )
-    if apart:
+    if apart is not None:
         return (
             "query and document vectors hardly belong together: a query is more like its own first candidates "
-            f"than like those of {share:.0%} of the other queries (97% or more in true pairs, 50% by chance); "
+            f"than like those of {apart:.0%} of the other queries (97% or more in true pairs, 50% by chance); "
             "check that ids and rows stand in the same order, and that one encoder made both sides"
         )
     return ""
@@ -90,15 +84,14 @@ def _other_lengths(queries: np.ndarray, documents: np.ndarray) -> str:
     return ""
 
 
-def _share(queries: np.ndarray, documents: np.ndarray, rows: np.ndarray, owner: np.ndarray) -> tuple[float, float]:
-    """The mean share of other queries whose candidates are less similar to a query than its own, and its standard
-    error.
+def _are_apart(queries: np.ndarray, documents: np.ndarray, rows: np.ndarray, owner: np.ndarray) -> float | None:
+    """The mean share of other queries whose candidates are less similar to a query than its own; None if it is high.
 
-    Only queries without a common candidate count; 1 and 0 if there are too few. documents: (m, d) candidates, of (m,)
+    Only queries without a common candidate count; None if there are too few. documents: (m, d) candidates, of (m,)
     rows; owner: (m,) ascending query numbers.
     """
     if not (all_finite(queries) and all_finite(documents)):
-        return 1.0, 0.0
+        return None
     counts = np.bincount(owner)
     means = np.add.reduceat(queries @ documents.T, np.cumsum(counts) - counts, axis=1) / counts
     columns = np.unique(rows, return_inverse=True)[1]
@@ -106,32 +99,30 @@ def _share(queries: np.ndarray, documents: np.ndarray, rows: np.ndarray, owner: 
     has[owner, columns] = 1
     compared = has @ has.T == 0
     own = np.diag(means)[:, None]
-    less = ((means < own) + (means == own) / 2) * compared
-    enough = compared.sum(axis=1) >= FEWEST
+    less, others = ((means < own) + (means == own) / 2) * compared, compared.sum(axis=1)
+    enough = others >= FEWEST
     if np.count_nonzero(enough) < FEWEST:
-        return 1.0, 0.0
-    shares = less.sum(axis=1)[enough] / compared.sum(axis=1)[enough]
-    return float(shares.mean()), max(float(shares.std(ddof=1)), CHANCE) / float(np.sqrt(len(shares)))
+        return None
+    shares = less.sum(axis=1)[enough] / others[enough]
+    error = max(float(shares.std(ddof=1)), CHANCE) / float(np.sqrt(len(shares)))
+    return float(shares.mean()) if shares.mean() + 3 * error < APART else None
 
 
 def _shifts(
     queries: np.ndarray, source: VectorSource, query_rows: np.ndarray, rows: np.ndarray, owner: np.ndarray
-) -> Iterator[tuple[float, str, int]]:
+) -> list[tuple[float, str, str]]:
     """For each side and direction: by how many standard errors the products with the neighbouring rows are larger."""
-
-    def products(query_step: int, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """(m,) of the moved rows, and whether there are such."""
-        moved = query_rows[owner] + query_step, rows + step
-        here = [
-            np.clip(one, 0, count - 1) for one, count in zip(moved, (len(queries), len(source.docids)), strict=True)
-        ]
+    asked, unmoved, shifts = query_rows[owner], np.empty(0), []
+    for side, step in (("", 0), ("query", 1), ("query", -1), ("document", 1), ("document", -1)):
+        moved = (asked + step * (side == "query"), rows + step * (side == "document"))
+        here = [np.clip(one, 0, most - 1) for one, most in zip(moved, (len(queries), len(source.docids)), strict=True)]
+        products = np.einsum("md,md->m", queries[here[0]], source.fetch(here[1]))
+        if not side:
+            unmoved = products
+            continue
         there = (here[0] == moved[0]) & (here[1] == moved[1])
-        return np.einsum("md,md->m", queries[here[0]], source.fetch(here[1])), there
-
-    unmoved, _ = products(0, 0)
-    for side, query_step, step in (("query", 1, 0), ("query", -1, 0), ("document", 0, 1), ("document", 0, -1)):
-        moved, there = products(query_step, step)
         counts = np.bincount(owner, weights=there)
-        means = np.bincount(owner, weights=(moved - unmoved) * there)[counts > 0] / counts[counts > 0]
+        means = np.bincount(owner, weights=(products - unmoved) * there)[counts > 0] / counts[counts > 0]
         error = float(means.std(ddof=1)) / np.sqrt(len(means)) if len(means) >= FEWEST else 0.0
-        yield float(means.mean()) / error if error > 0 else 0.0, side, query_step + step
+        shifts.append((float(means.mean()) / error if error > 0 else 0.0, side, "after" if step > 0 else "before"))
+    return shifts
