@@ -49,15 +49,6 @@ def test_scores_are_the_logits_of_sentence_transformers(scorer: PairScorer, fold
     assert scorer.max_length == 64
 
 
-def test_neither_order_nor_threads_change_a_bit(scorer: PairScorer) -> None:
-    pairs = many_pairs()
-    first = scorer.score(pairs, threads=1).scores
-    np.testing.assert_array_equal(scorer.score(pairs, threads=5).scores, first)
-    order = np.random.default_rng(0).permutation(len(pairs))
-    np.testing.assert_array_equal(scorer.score([pairs[place] for place in order]).scores, first[order])
-    assert scorer.score([]).scores.shape == (0,)
-
-
 def test_the_length_limit_is_the_callers(scorer: PairScorer, folder: Path, tmp_path: Path) -> None:
     shorter = PairScorer.load(str(folder), max_length=16)
     long, cut = ("w1 w2", "w3 " * 50), ("w1 w2", "w3 " * 11)  # 16 tokens: three of them mark beginning and ends

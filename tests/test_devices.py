@@ -21,9 +21,7 @@ from rnnreranker.encode.graph import cosine_of  # noqa: E402
 from rnnreranker.encode.late import LateEncoder, make_late_base  # noqa: E402
 from rnnreranker.encode.sparse import SparseEncoder  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
-from rnnreranker.index.opening import open_index  # noqa: E402
 from rnnreranker.parts import encoded  # noqa: E402
-from rnnreranker.search.opened import build_index  # noqa: E402
 from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_masked  # noqa: E402
 
 TEXTS = [" ".join(WORDS[(7 * row + column) % 40] for column in range(1 + row % 30)) for row in range(90)]
@@ -129,17 +127,6 @@ def test_a_part_says_where_it_was_computed(
     assert half["inputs"] == usual["inputs"]
     assert half["files"] != usual["files"]
     assert make(world, tmp_path / "half", part) == half  # it is the same index: nothing is made again
-
-
-def test_an_index_is_made_from_python_on_a_device(world: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"parts": ["dense"], "encoder": f"{world / 'encoder'}:pooling=mean"}
-    pairs = [(f"d{row}", text) for row, text in enumerate(TEXTS)]
-    build_index(pairs, tmp_path / "out", device="cpu", **options)
-    rows = open_index(tmp_path / "out").vectors.fetch(np.arange(len(TEXTS)))
-    expected = Encoder.load(str(world / "encoder"), pooling="mean").encode(TEXTS, what="documents")
-    assert rows.tobytes() == expected.tobytes()
-    with pytest.raises(InputError, match="e5: code of its own, which computes on the processor; not on cpu in float16"):
-        Encoder.load("e5", devices=Devices(("cpu",), "float16"))
 
 
 def test_vectors_that_stand_too_far_away_are_refused(

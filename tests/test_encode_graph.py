@@ -65,13 +65,6 @@ def test_a_known_kind_has_a_graph_of_the_same_vectors(kind: str, pooling: str, t
     assert (graph.fingerprint, graph.dimension, graph.options) == (model.fingerprint, 32, model.options)
 
 
-def test_vectors_depend_neither_on_order_nor_on_threads(tiny: Path) -> None:
-    encoder = Encoder.open(str(tiny), pooling="mean")
-    assert encoder.graph is not None
-    found = encoder.encode(TEXTS, threads=1)
-    np.testing.assert_array_equal(encoder.encode(TEXTS[::-1], threads=3)[::-1], found)
-
-
 def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
     tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from rnnreranker.base.method import make_params
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.index.request import IndexRequest, usual_parts
+from rnnreranker.index.request import IndexRequest
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.objective import load_objective
 from rnnreranker.lab.tune.request import TuneRequest
@@ -529,7 +529,7 @@ def test_parts_made_by_auto_are_searched_by_auto_and_splade_is_one_flag_away(
     from rnnreranker.index.__main__ import main as make_index
     from rnnreranker.index.make import obstacles
 
-    if lost := obstacles(IndexRequest("x", (*usual_parts(), "impact"))):
+    if lost := obstacles(IndexRequest("x", ("dense", "bm25", "neighbours", "impact"))):
         pytest.skip(f"cannot be made here: {lost}")
     index = str(tmp_path / "all")
     made = ["--documents", collection.file("corpus.jsonl"), "--output", index]

@@ -7,7 +7,6 @@ distinct texts by length and content. Other texts in the list may change the las
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
@@ -107,13 +106,6 @@ def encode_texts(
     numbers = [number_of.get(text, -1) for text in texts]
     rows = np.array([row_of.get(number, -1) for number in numbers], dtype=np.int64)
     return Computed([part for _, part in computed], rows, [own[one] if one >= 0 else None for one in numbers])
-
-
-def count_tokens(tokenizer: Any, tokenizing: threading.Lock, *texts: Sequence[str]) -> list[int]:
-    """The numbers of tokens of texts, or of pairs, without a limit; tokenizing: a lock of the tokenizer."""
-    plain = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
-    with tokenizing:
-        return [len(tokens) for tokens in tokenizer(*map(list, texts), **plain)["input_ids"]]
 
 
 def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.ndarray]:

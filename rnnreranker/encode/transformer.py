@@ -11,7 +11,7 @@ from rnnreranker.base.device import EXACT, put
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import skipped_tokens
 from rnnreranker.base.process.phases import phase
-from rnnreranker.encode.in_batches import CountedText, count_tokens
+from rnnreranker.encode.in_batches import CountedText
 from rnnreranker.encode.model_folder import (
     KINDS,
     MASK,
@@ -156,7 +156,9 @@ class TorchModel:
         limit, words = self.lengths[task], self.modules.tokenizer
         if hasattr(words, "pad_token_id"):
             columns = list(zip(*texts, strict=True)) if isinstance(texts[0], tuple) else [texts]
-            counts = count_tokens(words, self._tokenizing, *columns)
+            plain = dict.fromkeys(("truncation", "padding", "return_attention_mask", "return_token_type_ids"), False)
+            with self._tokenizing:
+                counts = [len(tokens) for tokens in words(*map(list, columns), **plain)["input_ids"]]
         else:
             counts = [len(text) // 4 + 2 for text in texts]  # of word embeddings: a guess
         filled = task == "query" and self.about.get("expansion") is not None

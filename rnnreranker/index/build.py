@@ -24,7 +24,7 @@ from rnnreranker.base.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, not
 from rnnreranker.base.command import cores, counted, notice, progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import behind_links, fingerprint, put_folder, temporary, write_json
+from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
 from rnnreranker.base.locks import alone
 from rnnreranker.base.process.backends import CLUSTERS, do_parts
 from rnnreranker.base.request import Share
@@ -216,26 +216,13 @@ def _maker(name: str, params: Any, devices: Devices | None) -> PartByEncoder:
 
 
 def check_replaceable(output: Path) -> None:
-    """Check that `output` is an index or free, and can be written.
-
-    Raises:
-        InputError: a file, a folder with other things, or one that cannot be made.
-    """
+    """Raise InputError if `output` is a file, or a folder with other things than an index."""
     if output.is_dir():
         is_index = (output / DESCRIPTION).is_file() or ((output / "index").is_file() and (output / "docid").is_file())
         if not is_index and any(output.iterdir()):
             raise InputError(f"{output}: a folder with other things than an index; choose an empty or new one")
     elif output.exists():
         raise InputError(f"{output}: is a file, expected the name of a folder for the index")
-    above = next(folder for folder in behind_links(output).absolute().parents if folder.exists())
-    try:
-        with temporary(above / output.name, Path.mkdir):  # to ask for permission is not enough, as of /proc
-            pass
-    except OSError as error:
-        raise InputError(
-            f"{output}: cannot be written ({above}: {error.strerror or error}); choose another by "
-            "--output, or by RNNRERANKER_HOME where it is the cache folder"
-        ) from None
 
 
 def work_of(output: Path) -> Path:

@@ -239,7 +239,7 @@ def _on_disk(name: str) -> IndexOnDisk:
 
 def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
     from rnnreranker.data import pydoc
-    from rnnreranker.index.build import check_replaceable
+    from rnnreranker.index.build import building
     from rnnreranker.index.make import make_index, obstacles, said
     from rnnreranker.index.request import IndexRequest
 
@@ -247,8 +247,8 @@ def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
     there, lost = describe(path).get("parts", {}), dict[str, str]()
     wanted = sorted({givers()[need] for need in needs if need in givers()})
     if not wanted and first not in there:
-        check_replaceable(path)  # before libraries are imported, to see what can be made
-        lost = obstacles(IndexRequest(name, BUILT_IN_PARTS))
+        with building(path):  # it can be written: said before libraries are imported, to see what can be made
+            lost = obstacles(IndexRequest(name, BUILT_IN_PARTS))
         wanted = [part for part in BUILT_IN_PARTS if part not in lost]
     if any(part(one).made_of for one in wanted):
         wanted.append(first)  # what others are made of

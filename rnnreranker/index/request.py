@@ -117,13 +117,13 @@ class IndexRequest(ComputesOnDevices, Request):
         forms = {one.name: one for one in forms_of(self.parts)}
         if first is None or first.vector is None or not (self.without_texts or "dense" in forms):
             return self
-        given = dict(forms.setdefault("dense", Written("dense")).params)
+        shown, given = self.shown("documents"), dict(forms.setdefault("dense", Written("dense")).params)
         of_texts = [name for name in forms if name != "dense" and not part(name).made_of and self.without_texts]
         refuse(
-            (of_texts, f"{argument('parts', ','.join(of_texts))}: made of texts, and {named} has vectors alone"),
+            (of_texts, f"{argument('parts', ','.join(of_texts))}: made of texts, and {shown} has vectors alone"),
             (
                 given.pop("encoder", OWN) != OWN or {*given} - {"dtype"},
-                f"{argument('encoder')}: {named} has vectors, which are used; give the encoder to search, for queries",
+                f"{argument('encoder')}: {shown} has vectors, which are used; give the encoder to search, for queries",
             ),
         )
         own = {"dense": Written("dense", {**given, "encoder": OWN})}
@@ -203,10 +203,6 @@ def choose_part(form: Form) -> Chosen:
         hint = f"the part for it is {meant}: {argument('parts', meant)}" if meant else known
         raise InputError(f"{written.name}: no such part of an index; {hint}")
     return choose("part", written, "parts")
-
-
-def usual_parts() -> list[str]:
-    return [name for name, one in parts().items() if one.automatic]
 
 
 def settings_with_flags() -> Iterator[tuple[type[Part], dataclasses.Field[Any]]]:
