@@ -287,7 +287,9 @@ def test_documents(files: Path, expect_refusal: Refusal) -> None:
     expect_refusal(index, "--documents pydok --output out/index", r"pydok: neither a file nor .* did you mean pydoc\?")
     (files / "bad.jsonl").write_text('{"id": "a"}\n')
     expect_refusal(index, "--documents bad.jsonl --output out/index", r"bad.jsonl:1: keys \['id'\]; expected \"id\"")
-    expect_refusal(index, "--documents bad.jsonl --output qrels.txt/index", "qrels.txt/index.partial: cannot be written")
+    expect_refusal(
+        index, "--documents bad.jsonl --output qrels.txt/index", "qrels.txt/index.partial: cannot be written"
+    )
     expect_refusal(index, "--documents bad.jsonl --output qrels.txt", "qrels.txt: is a file, expected .* folder")
     expect_refusal(index, "--documents bad.jsonl --output faiss/..", "other things than an index")
     expect_refusal(index, "--documents bad.jsonl --output out/index --encoder minilmm", "did you mean minilm")
