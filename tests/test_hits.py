@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, rerank_hits, rnn_similarity
 from rnnreranker.base.errors import DataWarning, InputError
-from rnnreranker.rnn import contexts, dense
 
 
 def made(count: int = 40, dimension: int = 16) -> tuple[np.ndarray, np.ndarray]:
@@ -38,18 +35,6 @@ def test_scores_stand_for_a_query_that_is_not_said() -> None:
     without = rerank_hits(None, vectors, vectors @ query)
     np.testing.assert_allclose(without[1], with_query[1], atol=1e-5)
     assert np.mean(without[0] == with_query[0]) > 0.9  # all but near ties
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_the_first_call_loads_a_kernel_that_is_kept(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    loads: list[bool] = []
-    monkeypatch.setattr(contexts, "kernel", functools.lru_cache(lambda: loads.append(True) or dense))
-    monkeypatch.setattr(contexts, "is_kept", lambda: kept)
-    monkeypatch.setattr(contexts, "_done", 0)
-    query, vectors = made()
-    for _ in range(2):
-        rerank_hits(query, vectors)
-        assert loads == [True] * kept
 
 
 @pytest.mark.parametrize("kind", ["list", "float16", "bfloat16", "a list of tensors", "a tensor with a gradient"])

@@ -24,7 +24,6 @@ from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.graph import graph_jaccard, graph_similarity, probe_similarities
 
 kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed")
-kernel_lists = pytest.importorskip("rnnreranker.rnn.kernel_lists")
 ROOT = Path(__file__).resolve().parent.parent
 ENGINES = {"kernel": kernel, "dense": dense}
 CASES = int(os.environ.get("RNNRERANKER_FUZZ", "300"))  # of each test; a failing one says its seed
@@ -283,47 +282,29 @@ def test_rows_of_a_graph_in_any_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_small_work_is_done_by_numpy_and_more_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[bool] = []
     monkeypatch.setattr(contexts, "kernel", functools.lru_cache(lambda: loads.append(True) or kernel))
-    for kept, limit in ((True, contexts.LOADED), (False, contexts.COMPILED)):
-        monkeypatch.setattr(contexts, "is_kept", lambda kept=kept: kept)
-        monkeypatch.setattr(contexts, "_done", 0)
-        contexts.kernel.cache_clear()
-        loads.clear()
-        assert contexts.engine_for(np.zeros(0, dtype=np.int64)) is dense
-        for _ in range(limit // 500**2):
-            assert contexts.engine_for(np.array([500])) is dense
-        assert contexts.engine_for(np.array([500])) is kernel  # small work adds up
-        assert contexts.engine_for(np.array([2])) is kernel
-        assert loads == [True]
+    monkeypatch.setattr(contexts, "_done", 0)
+    assert contexts.engine_for(np.zeros(0, dtype=np.int64)) is dense
+    for _ in range(contexts.FIRST // 500**2):
+        assert contexts.engine_for(np.array([500])) is dense
+    assert contexts.engine_for(np.array([500])) is kernel  # small work adds up
+    assert contexts.engine_for(np.array([2])) is kernel
+    assert loads == [True]
     contexts.kernel.cache_clear()
     monkeypatch.setattr(contexts, "_done", 0)
     assert contexts.engine_for(np.array([contexts.WIDEST + 1])) is kernel
 
 
-def test_the_kernel_is_compiled_once_when_it_is_loaded() -> None:
-    contexts.warm_up()
-    functions = (kernel.score, kernel.smooth, kernel.known_pairs)
-    before = [list(one.signatures) for one in functions]
-    vectors = np.random.default_rng(0).standard_normal((1, 9, 4))
-    rnn_similarity(vectors[:, 0], vectors[:, 1:], RnnParams(), lengths=[5])
-    jaccard_similarity(vectors, RnnParams(k=3, weight="exp", scale="none"), probes=(0, 2))
-    edges, rows, base = np.zeros((4, 2), dtype=np.uint32), np.arange(4)[None], np.ones((1, 4))
-    for query in (None, base):
-        graph_similarity(edges, edges.astype(np.float16), rows, RnnParams(), query=query, base=base)
-    assert [list(one.signatures) for one in functions] == before
-    assert all(len(one) == 1 for one in before)
-
-
 def test_a_machine_without_a_writable_folder_compiles_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def njit(cache: bool = False, **options: object) -> object:
+    def njit(signature: str, cache: bool = False, **options: object) -> object:
         asked.append(cache)
         if cache:  # what numba says
             raise RuntimeError("cannot cache function: no locator available for file")
         return lambda function: function
 
-    monkeypatch.setattr(kernel_lists.numba, "njit", njit)
-    assert kernel_lists.kept(by_each) is by_each
+    monkeypatch.setattr(kernel.numba, "njit", njit)
+    assert kernel.kept("void()")(by_each) is by_each
     assert asked == [True, False]
 
 
@@ -346,20 +327,19 @@ def test_without_numba_the_results_are_the_same(tmp_path: Path) -> None:
         in_process("import sys; sys.modules['numba'] = None\n" + use, tmp_path).stderr,
         in_process(use, tmp_path, NUMBA_DISABLE_JIT="1").stderr,
     ]
-    assert "numba cannot be imported" in said[0]
+    assert "numba cannot be used" in said[0]
     assert "NUMBA_DISABLE_JIT switches numba off" in said[1]
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), rnn_similarity(queries, candidates, RnnParams()))
 
 
 @pytest.mark.slow
 def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
-    """`rerank_hits` computes by NumPy where nothing is compiled, and by the kernel from its first call where it is."""
-    hits = "import rnnreranker as r, sys; r.rerank_hits([1, 0], [[1, 0], [0, 1]]); "
-    loaded = "print('rnnreranker.rnn.kernel' in sys.modules); "
-    misses = "from rnnreranker.rnn import kernel; print(sum(kernel.score.stats.cache_misses.values()))"
-    programs = (hits + loaded, "import rnnreranker as r; r.warm_up(); " + misses, hits + loaded + misses)
-    said = [in_process(one, tmp_path, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split() for one in programs]
-    assert said == [["False"], ["1"], ["True", "0"]]
+    program = (
+        "import rnnreranker as r; r.warm_up(); from rnnreranker.rnn import kernel\n"
+        "print(sum(kernel.score.stats.cache_misses.values()))"
+    )
+    said = [in_process(program, tmp_path, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split() for _ in range(2)]
+    assert said == [["1"], ["0"]]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -368,11 +348,11 @@ def test_numpys_blas_has_one_thread_while_contexts_are_scored(threads: int) -> N
 
     seen: list[int] = []
 
-    def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
+    def fill(engine: Any, part: slice, gram: np.ndarray, shift_free: bool) -> None:
         seen.extend(one["num_threads"] for one in threadpool_info() if "numpy" in one["filepath"])
         gram[:] = 1.0
 
-    of = contexts.ContextBatch(np.full(600, 20), lambda engine: fill)
+    of = contexts.ContextBatch(np.full(600, 20), fill, str)
     contexts.scored(of, RnnParams(), np.zeros((600, 1), dtype=np.int64), threads=threads)
     if not seen:
         pytest.skip("NumPy does not bring a BLAS of its own here")

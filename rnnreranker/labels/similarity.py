@@ -143,7 +143,7 @@ class GraphSimilarity(Similarity):
         if self.params.scale == "none" and self.params.normalize:
             raise InputError(f"normalize={self.params.normalize}: a graph has no whole rows to divide; expected none")
         edges, weights, asked = self.graph.edges, self.graph.weights, np.tile(probes, (len(self.rows), 1))
-        similarities = probe_similarities(edges, weights, self.rows, asked, self.lengths, self.threads)
+        similarities = probe_similarities(edges, weights, self.rows, asked, self.lengths)
         if self.params.scale == "minmax":
             flat, counts = similarities.reshape(-1, similarities.shape[2]), np.repeat(self.lengths, len(probes))
             similarities = _unit(flat, counts[:, None]).astype(np.float32).reshape(similarities.shape)
@@ -183,7 +183,7 @@ class GraphSimilarity(Similarity):
             )
         order = np.argsort(self.asked.ranks, axis=1, kind="stable")
         scores = np.take_along_axis(scores, order, axis=1)
-        known = mixture.known(None, scores, None, counts, RnnParams().without_query())
+        known = mixture.known(None, scores, counts, RnnParams().without_query())
         known = np.take_along_axis(known, np.argsort(order, axis=1), axis=1)
         return np.where(_real(known, counts), known, 0.0)
 

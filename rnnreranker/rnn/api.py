@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import checks, reference
-from rnnreranker.rnn.contexts import ContextBatch, Engine, Fill, check_problem, scored, similarities
+from rnnreranker.rnn.contexts import ContextBatch, Engine, padded, scored, similarities
 from rnnreranker.rnn.params import RnnParams
 
 Load = Callable[[int, np.ndarray], np.ndarray]  # returns a context's vectors: the given array, filled, or a view
@@ -52,11 +52,7 @@ def rnn_similarity(
     candidates = checks.vectors(candidates, "candidates", "(B, N, d)")
     if len(queries) != len(candidates):
         raise InputError(f"queries has {len(queries)} rows and candidates {len(candidates)}: expected as many")
-    if queries.shape[1] != candidates.shape[2]:
-        raise InputError(
-            f"the dimension of queries is {queries.shape[1]}, that of candidates {candidates.shape[2]}: expected "
-            "the same; were both made by the same encoder?"
-        )
+    checks.same_dimension(queries, "queries", candidates, "candidates")
     width = candidates.shape[1]
     if width == 0:
         raise InputError(f"candidates has shape {candidates.shape}: expected at least one candidate per query")
@@ -68,9 +64,7 @@ def rnn_similarity(
         return into
 
     contexts, known = of_vectors(load, real, queries.shape[1]), checks.base_scores(base, real, width)
-    scores, problem = similarities(contexts, params, known, threads=checks.threads_of(threads), engine=engine)
-    check_problem(problem, lambda row: _broken(row, load, queries.shape[1], real, "candidate"))
-    return padded(scores, real, width)
+    return similarities(contexts, params, known, width, threads=checks.threads_of(threads), engine=engine)
 
 
 def jaccard_similarity(
@@ -110,15 +104,9 @@ def jaccard_similarity(
     if (outside := rows[(rows < 0) | (rows >= width)]).size:
         raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
     real = checks.lengths_of(lengths, batch, width - 1)
-
-    def load(row: int, into: np.ndarray) -> np.ndarray:
-        return vectors[row, : len(into)]
-
-    contexts, asked = of_vectors(load, real, dimension), np.tile(rows, (batch, 1))
-    result = scored(contexts, params, asked, threads=checks.threads_of(threads), engine=engine)
-    check_problem(result.problem, lambda row: _broken(row, load, dimension, real, "vector"))
-    there = np.where((rows <= real[:, None]) & (real[:, None] > 0), real[:, None] + 1, 0)
-    return padded(result.jaccard, there, width)
+    contexts = of_vectors(lambda row, into: vectors[row, : len(into)], real, dimension, "vector")
+    found = scored(contexts, params, np.tile(rows, (batch, 1)), threads=checks.threads_of(threads), engine=engine)
+    return padded(found.jaccard, np.where((rows <= real[:, None]) & (real[:, None] > 0), real[:, None] + 1, 0), width)
 
 
 def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndarray | None = None) -> np.ndarray:
@@ -139,52 +127,33 @@ def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndar
         raise InputError("similarities has NaN or infinite values; expected finite ones")
     known = checks.base_scores(None if base is None else np.asarray(base)[None], np.array([m - 1]), m - 1)
 
-    def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
+    def fill(engine: Engine, part: slice, gram: np.ndarray, shift_free: bool) -> None:
         gram[0, :m, :m] = matrix
 
-    scores, problem = similarities(ContextBatch(np.array([m]), lambda engine: fill), params, known)
-    if problem[0]:
-        raise ParameterError(reference.too_large(problem[0]))
-    return scores[0].astype(np.float32)
+    return similarities(ContextBatch(np.array([m]), fill, str), params, known, m - 1)[0]
 
 
-def of_vectors(load: Load, real: np.ndarray, dimension: int) -> ContextBatch:
+def of_vectors(load: Load, real: np.ndarray, dimension: int, what: str = "candidate") -> ContextBatch:
     """The contexts of vectors: their matrices are products X Xᵀ."""
     sizes = real + 1
-    widest = int(sizes.max(initial=2))
 
-    def filler(engine: Engine) -> Fill:
-        rows = np.empty((widest, dimension), dtype=np.float32)
+    def fill(engine: Engine, part: slice, gram: np.ndarray, shift_free: bool) -> None:
+        rows = np.empty((int(sizes[part].max()), dimension), dtype=np.float32)
+        for sims, m, b in zip(gram, sizes[part].tolist(), range(part.start, part.stop), strict=True):
+            if m > 1:
+                context, products = load(b, rows[:m]), sims[:m, :m]
+                if shift_free:
+                    reference.inner_products(context, shift_free=True, out=products)
+                else:  # both operands the same array: NumPy calls syrk
+                    np.matmul(context, context.T, out=products)
 
-        def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
-            for b in range(part.start, part.stop):
-                m = int(sizes[b])
-                if m > 1:
-                    context, products = load(b, rows[:m]), gram[b - part.start, :m, :m]
-                    if shift_free:
-                        reference.inner_products(context, shift_free=True, out=products)
-                    else:  # both operands the same array: NumPy calls syrk
-                        np.matmul(context, context.T, out=products)
+    def broken(row: int) -> str:
+        with np.errstate(all="ignore"):
+            vectors = load(row, np.empty((int(sizes[row]), dimension), dtype=np.float32))
+        wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+        if not wrong:
+            return "inner products beyond the range of float32; scale the vectors down"
+        element = f"{what} {wrong[0] - (what == 'candidate')}" if wrong[0] else "the query"
+        return f"{element} has NaN or infinite entries (as float32); expected finite vectors"
 
-        return fill
-
-    return ContextBatch(sizes, filler, outweighs=reference.OUTWEIGHS)
-
-
-def padded(values: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
-    """Cut or pad `values` to `width`, float32: -inf after each row's first `counts`."""
-    out = np.full((*counts.shape, width), -np.inf, dtype=np.float32)
-    there, common = np.arange(width) < counts[..., None], min(width, values.shape[-1])
-    np.copyto(out[..., :common], values[..., :common], where=there[..., :common], casting="same_kind")
-    return out
-
-
-def _broken(row: int, load: Load, dimension: int, real: np.ndarray, what: str) -> str:
-    """What is wrong with vectors whose products are not finite."""
-    with np.errstate(all="ignore"):
-        vectors = load(row, np.empty((int(real[row]) + 1, dimension), dtype=np.float32))
-    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
-    if not broken:
-        return "inner products beyond the range of float32; scale the vectors down"
-    element = f"{what} {broken[0] - 1 if what == 'candidate' else broken[0]}" if broken[0] else "the query"
-    return f"{element} has NaN or infinite entries (as float32); expected finite vectors"
+    return ContextBatch(sizes, fill, broken, products=True)

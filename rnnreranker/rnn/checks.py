@@ -75,6 +75,14 @@ def base_scores(
     return known
 
 
+def same_dimension(one: np.ndarray, name: str, other: np.ndarray, other_name: str) -> None:
+    if one.shape[-1] != other.shape[-1]:
+        raise InputError(
+            f"the dimension of {name} is {one.shape[-1]}, that of {other_name} {other.shape[-1]}: expected the same; "
+            "were both made by the same encoder?"
+        )
+
+
 def threads_of(threads: int | None) -> int | None:
     """The number of threads, None = one per core; InputError: not an integer >= 1."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1):

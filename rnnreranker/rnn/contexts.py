@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +19,10 @@ from rnnreranker.rnn.params import RnnParams
 CHUNK_BYTES = 1 << 21  # of matrices that are filled at once, at most: they stay in the cache
 LARGEST = 1e38  # square of a vector's length: no inner product of two overflows
 WIDEST = 1100  # elements of contexts that NumPy takes: it has some ten matrices of all pairs
-LOADED, COMPILED = 300_000, 2_000_000  # pairs of elements that NumPy compares sooner than the kernel is there
+FIRST = 1_000_000  # pairs of elements that NumPy compares sooner than the kernel is there
 
-
-# fill(part, gram, shift_free=False) fills the matrices, (C, M, S) float32, of a range of contexts; shift_free: see
-# `reference.inner_products`
-Fill = Callable[..., None]
+Engine = Any  # the module `dense` or `kernel`: score, smooth, known_pairs
+_done = 0  # pairs of elements of all work so far
 
 
 def matrices(contexts: int, widest: int) -> np.ndarray:
@@ -35,84 +30,20 @@ def matrices(contexts: int, widest: int) -> np.ndarray:
     return np.full((contexts, widest, (widest + 63) // 64 * 64 + 48), -np.inf, dtype=np.float32)
 
 
-def list_lengths(sizes: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(B,) int64 each: list entries, those that extend (-1 = none), those averaged."""
-    distinct, which = np.unique(sizes, return_inverse=True)
-    of_size = [
-        (
-            reference.list_length(m, params),
-            reference.extension_columns(m, params) if params.tau > 0 else -1,
-            reference.nearest_taken(m, params),
-        )
-        for m in distinct.tolist()
-    ]
-    lists, columns, nearest = np.array(of_size, dtype=np.int64).reshape(-1, 3)[which].T.copy()
-    return lists, columns, nearest
-
-
-class Engine(Protocol):
-    """The module `dense` or `kernel`, with the same values.
-
-    score(gram, sizes, lengths, columns, tops, setting, probes, out, problem, closest) fills `out` with the Jaccard
-    similarities of probes, and `closest`, of contexts with m = sizes[c] >= 2.
-
-    - gram: (C, M, S) float32, of `matrices`. The similarities of context c are gram[c, :m, :m], -inf for unknown pairs
-      and behind them; a diagonal of inf means the highest of the others. Rows are left as lists are sorted by them.
-    - lengths, columns, tops: (C,) int64, of `list_lengths`.
-    - probes: (C, P) int64, elements; `Setting.by_products` fills all but the first.
-    - out: (C, P, M) float64; unchanged where a probe is < 0 or >= m.
-    - problem: (C,) float64, 0 on entry. NaN: the diagonal is NaN or too large; inf: a constant outweighs the
-      differences; else the exponent of an exponential weight that would overflow.
-    - closest: (C, M - 1, n) int32, for each candidate the n most similar others, ascending; -1 = none.
-
-    smooth(scores, closest, share, out): see `dense.smooth`.
-
-    known_pairs(near, similar, rows, query, sizes, gram) fills `gram` from a graph: near (C, N, K) uint32, similar (C,
-    N, K) float32; rows: (C, N) int64; query: (C, N) float32, or (C, 0): the similarities of the first candidate in
-    falling order. The diagonal is inf, or NaN if a similarity is not finite.
-    """
-
-    score: Callable[..., None]
-    smooth: Callable[..., None]
-    known_pairs: Callable[..., None]
-
-
-_lock = threading.Lock()
-_done = 0  # pairs of elements of all work so far
-
-
 @functools.lru_cache(maxsize=1)
-def compiles() -> bool:
-    """Whether numba can compile; else a notice says why."""
+def kernel() -> Engine:
+    """The compiled engine; NumPy's, with a notice, if numba cannot compile."""
     try:
         import numba
 
-        if not getattr(numba.config, "DISABLE_JIT", 0):
-            return True
-        reason = "NUMBA_DISABLE_JIT switches numba off"
+        if getattr(numba.config, "DISABLE_JIT", 0):
+            raise ImportError("NUMBA_DISABLE_JIT switches numba off")
+        with phase("loading the kernel, which a first use on a machine compiles", "kernel"):
+            from rnnreranker.rnn import kernel as compiled
     except ImportError as error:
-        reason = f"numba cannot be imported ({error})"
-    notice(f"{reason}: similarities are computed with NumPy, 2 to 10 times slower")
-    return False
-
-
-@functools.lru_cache(maxsize=1)
-def kernel() -> Engine:
-    """The compiled engine; NumPy's if numba cannot compile."""
-    if not compiles():
+        notice(f"numba cannot be used ({error}): similarities are computed with NumPy, 2 to 10 times slower")
         return dense
-    with _lock, phase("loading the kernel, which a first use on a machine compiles", "kernel"):
-        from rnnreranker.rnn import kernel as compiled
-
-        near, rows = np.zeros((1, 2, 1), dtype=np.uint32), np.zeros((1, 2), dtype=np.int64)
-
-        def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
-            for query in (np.empty((1, 0), dtype=np.float32), np.ones((1, 2), dtype=np.float32)):
-                compiled.known_pairs(near, near.astype(np.float32), rows, query, np.full(1, 3), gram)
-
-        of = ContextBatch(np.full(1, 3), lambda engine: fill, largest=np.inf)
-        similarities(of, RnnParams(), None, threads=1, engine=compiled)
-        return compiled
+    return compiled
 
 
 def warm_up() -> None:
@@ -120,29 +51,12 @@ def warm_up() -> None:
     kernel()
 
 
-def load_kept() -> None:
-    """Load the kernel if its machine code is kept."""
-    if kernel.cache_info().currsize or is_kept():
-        kernel()
-
-
 def engine_for(sizes: np.ndarray) -> Engine:
     """NumPy until loading the kernel pays."""
     global _done
-    if kernel.cache_info().currsize:  # it is loaded
-        return kernel()
     _done += int(np.square(sizes, dtype=np.int64).sum())
-    small = int(sizes.max(initial=0)) <= WIDEST and _done <= (LOADED if is_kept() else COMPILED)
+    small = _done <= FIRST and sizes.max(initial=0) <= WIDEST and not kernel.cache_info().currsize
     return dense if small else kernel()
-
-
-@functools.lru_cache(maxsize=1)
-def is_kept() -> bool:
-    """Whether numba has kept the machine code."""
-    beside, named = Path(__file__).with_name("__pycache__"), os.environ.get("NUMBA_CACHE_DIR")
-    of_user = os.path.join(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "numba")
-    folders = [*Path(named or of_user).glob("rnn_*"), *([] if named else [beside])]
-    return any(any(folder.glob(f"kernel.score_{dense.kernel_sources()}-*.nbi")) for folder in folders)
 
 
 class PlainNeighbours:
@@ -154,14 +68,17 @@ class PlainNeighbours:
 
 @dataclass(frozen=True)
 class ContextBatch:
-    """sizes: (B,) int64, elements of each context, with the query; filler: called in every thread, returns what fills
-    matrices; largest: the highest accepted diagonal; outweighs: see `dense.Setting`.
+    """B contexts and what makes their similarities.
+
+    sizes: (B,) int64, elements of each context, with the query. fill(engine, part, gram, shift_free) fills matrices,
+    (C, M, S) float32, of a range of contexts. broken: what is wrong with a context whose diagonal is NaN or too large.
+    products: whether similarities are inner products of vectors, for which see `reference.inner_products`.
     """
 
     sizes: np.ndarray
-    filler: Callable[[Engine], Fill]
-    largest: float = LARGEST
-    outweighs: float = np.inf
+    fill: Callable[[Engine, slice, np.ndarray, bool], None]
+    broken: Callable[[int], str]
+    products: bool = False
 
     @property
     def counts(self) -> np.ndarray:
@@ -171,14 +88,13 @@ class ContextBatch:
 @dataclass(frozen=True)
 class JaccardScores:
     """jaccard: (B, P, M) float64; products: (B, M - 1) float64, similarities to the query as lists are sorted by them;
-    probes: (B, P) int64; closest, problem: as in `Engine`.
+    probes: (B, P) int64; closest: as in `dense.score`.
     """
 
     jaccard: np.ndarray
     products: np.ndarray
     probes: np.ndarray
     closest: np.ndarray
-    problem: np.ndarray
 
 
 def scored(
@@ -195,19 +111,31 @@ def scored(
 
     lenders: how many closest candidates to return. by_products: all probes but the first become the candidates nearest
     to the query, -1 if fewer.
+
+    Raises:
+        InputError: similarities that are not finite, an exponential weight that would overflow.
     """
     sizes = contexts.sizes
     batch, widest = len(sizes), max(2, int(sizes.max(initial=0)))
-    engine = engine or engine_for(sizes)
-    setting = dense.Setting.of(params, contexts.largest, contexts.outweighs, by_products)
-    lengths = list_lengths(sizes, params)
+    engine, minmax = engine or engine_for(sizes), params.scale == "minmax"
+    setting = params.variant == "authors", ("linear", "exp", "binary").index(params.weight), params.weight_scale, minmax
+    distinct, which = np.unique(sizes, return_inverse=True)
+    of_size = [
+        (
+            reference.list_length(m, params),
+            reference.extension_columns(m, params) if params.tau > 0 else -1,
+            reference.nearest_taken(m, params),
+        )
+        for m in distinct.tolist()
+    ]
+    lengths = np.array(of_size, dtype=np.int64).reshape(-1, 3)[which].T.copy()
     result = JaccardScores(
         jaccard=np.zeros((batch, probes.shape[1], widest)),
         products=np.zeros((batch, widest - 1)),
         probes=probes.copy(),
         closest=np.full((batch, widest - 1, lenders), -1, dtype=np.int32),
-        problem=np.zeros(batch),
     )
+    problems = np.zeros(batch)  # NaN: the diagonal is NaN or too large; else an exponent that would overflow
     parallel = threads or cores()
     most = max(1, CHUNK_BYTES // matrices(1, widest).nbytes)
     chunk = -(-batch // (parallel * -(-batch // (parallel * most)))) if batch else 1  # as many for each thread
@@ -215,30 +143,69 @@ def scored(
 
     @np.errstate(all="ignore")  # infinities are seen in the result
     def work() -> None:
-        fill, room, held = contexts.filler(engine), matrices(chunk, widest), np.zeros(chunk, dtype=np.int64)
+        room, held = matrices(chunk, widest), np.zeros(chunk, dtype=np.int64)
         while (start := next(starts)) < batch:  # each thread takes the next chunk
             part = slice(start, min(start + chunk, batch))
-            gram = room[: part.stop - start]
-            for c in np.flatnonzero(held[: len(gram)] > sizes[part]):
-                gram[c, :, sizes[start + c] :] = -np.inf
-            held[: len(gram)] = sizes[part]
-            fill(part, gram)
-            run(part, gram, setting)
-            if contexts.outweighs < np.inf:
-                for b in part.start + np.flatnonzero(result.problem[part] == np.inf):
-                    one, own = slice(b, b + 1), gram[b - start : b - start + 1]
-                    result.problem[one] = 0.0
-                    fill(one, own, shift_free=True)
-                    run(one, own, setting._replace(outweighs=np.inf))
-
-    def run(part: slice, gram: np.ndarray, setting: dense.Setting) -> None:
-        lists, columns, nearest = (one[part] for one in lengths)
-        given = sizes[part], lists, columns, nearest, setting, result.probes[part]
-        engine.score(gram, *given, result.jaccard[part], result.problem[part], result.closest[part])
-        result.products[part] = gram[:, 0, 1:widest]
+            gram, own = room[: part.stop - start], sizes[part]
+            for c in np.flatnonzero(held[: len(gram)] > own):
+                gram[c, :, own[c] :] = -np.inf
+            held[: len(gram)] = own
+            contexts.fill(engine, part, gram, False)
+            near, problem, divisors = gram[:, 0, 1:widest], problems[part], np.ones((len(gram), widest))
+            diagonal = gram.diagonal(axis1=1, axis2=2)
+            problem[~(diagonal <= (LARGEST if contexts.products else np.inf)).all(axis=1)] = np.nan
+            if contexts.products and minmax:
+                for c in np.flatnonzero(_outweighed(near)):
+                    contexts.fill(engine, slice(start + c, start + c + 1), gram[c : c + 1], True)
+            if by_products:
+                _nearest(near, result.probes[part])
+            for c in np.flatnonzero((problem == 0) & (own > 1)) if params.normalize or params.weight == "exp" else ():
+                divisors[c, : own[c]], problem[c] = _divisors(gram[c, : own[c], : own[c]], params)
+            sound = np.where(problem == 0, own, 0)
+            filled = result.probes[part], result.jaccard[part], result.closest[part]
+            engine.score(gram, sound, *lengths[:, part], setting, divisors, *filled)
+            result.products[part] = near
 
     checks.in_threads(work, min(parallel, -(-batch // chunk)))
+    for row in np.flatnonzero(problems)[:1].tolist():
+        if np.isnan(problems[row]):
+            raise InputError(f"row {row} of the batch: {contexts.broken(row)}")
+        raise ParameterError(f"row {row} of the batch: {reference.too_large(problems[row])}")
     return result
+
+
+def _outweighed(near: np.ndarray) -> np.ndarray:
+    """(C,) bool: whether a constant outweighs the differences of similarities to the query, (C, N), -inf at padding."""
+    low = np.where(near > dense.NONE, near, np.inf).min(axis=1).astype(np.float64)
+    high = near.max(axis=1).astype(np.float64)
+    outweighed: np.ndarray = abs(low + high) / 2.0 > reference.OUTWEIGHS * (high - low)
+    return outweighed
+
+
+def _nearest(near: np.ndarray, probes: np.ndarray) -> None:
+    """Set all probes but the first to the candidates nearest to the query, of equal ones the earlier first."""
+    left, rows = near.copy(), np.arange(len(near))
+    for nth in range(1, probes.shape[1]):
+        best = left.argmax(axis=1)
+        probes[:, nth] = np.where(left[rows, best] > dense.NONE, best + 1, -1)
+        left[rows, best] = dense.NONE
+
+
+def _divisors(sims: np.ndarray, params: RnnParams) -> tuple[np.ndarray | float, float]:
+    """What divides the rows of weights, (m,) or 1, and the exponent that would overflow, or 0.
+
+    Raw similarities, by which lists are sorted, are divided in place.
+    """
+    values, known, divisor = dense.mapped(sims, params.scale == "minmax"), sims > dense.NONE, np.ones(len(sims))
+    if params.normalize:
+        mean = 1e-8 + np.where(known, values, 0.0).sum(axis=1) / len(sims)
+        divisor = np.where(known, values, -np.inf).max(axis=1) if params.normalize == "max" else mean
+        divisor = np.where(np.abs(values).max(axis=1) < np.abs(divisor) * 3e38, divisor, 1.0)
+        values /= divisor[:, None]
+        if params.scale == "none":
+            sims[:], divisor = values, np.ones(len(sims))
+    exponent = params.weight_scale * float(values.max())
+    return divisor, exponent if params.weight == "exp" and exponent > reference.EXPONENT_LIMIT else 0.0
 
 
 @np.errstate(all="ignore")  # what is at padding is not used
@@ -246,38 +213,34 @@ def similarities(
     contexts: ContextBatch,
     params: RnnParams,
     base: np.ndarray | None,
+    width: int,
     *,
     threads: int | None = None,
     engine: Engine | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """s* of the candidates, (B, N) float64, undefined at padding, and problems; base: (B, N) or wider, None =
-    similarities to the query.
+) -> np.ndarray:
+    """s* of the candidates, (B, width) float32, -inf at padding; base: (B, N) or wider, None = similarities to the
+    query. InputError: as `scored`.
     """
-    batch, widest = len(contexts.sizes), max(2, int(contexts.sizes.max(initial=0)))
+    counts = contexts.counts
+    batch, widest = len(counts), max(2, int(contexts.sizes.max(initial=0)))
     engine, base = engine or engine_for(contexts.sizes), None if base is None else base[:, : widest - 1]
-    if params.scale == "none":  # eq. 1
-        result = scored(contexts, params, np.zeros((batch, 1), dtype=np.int64), threads=threads, engine=engine)
-        return params.lam * result.products + (1.0 - params.lam) * result.jaccard[:, 0, 1:], result.problem
-    probes = np.tile(np.arange(min(params.probes, widest)), (batch, 1))
-    probes[probes > contexts.counts] = -1
-    by_products = base is None and params.probes > 1
-    lenders = min(params.smoothed_over, widest - 2)
+    probes = np.tile(np.arange(min(params.probes, widest) if params.scale == "minmax" else 1), (batch, 1))
+    probes[probes > counts] = -1
+    lenders, by_products = min(params.smoothed_over, widest - 2), base is None and probes.shape[1] > 1
     result = scored(contexts, params, probes, lenders=lenders, by_products=by_products, threads=threads, engine=engine)
-    near = mixture.mean_over(result.probes, result.jaccard, contexts.counts)
-    products = result.products if params.query_weight or base is None else None
-    order = mixture.by_products(result.products, contexts.counts) if base is None and params.rank_weight else None
-    known = mixture.known(products, base, order, contexts.counts, params)
-    mixed = params.lam * known + (1.0 - params.lam) * near
-    if not lenders:
-        return mixed, result.problem
-    smoothed = np.empty(mixed.shape)
-    engine.smooth(mixed, result.closest, params.smoothing, smoothed)
-    return smoothed, result.problem
+    products, near = result.products, mixture.mean_over(result.probes, result.jaccard, counts)
+    known = products if params.scale == "none" else mixture.known(products, base, counts, params)  # none: eq. 1
+    scores = params.lam * known + (1.0 - params.lam) * near
+    if lenders:
+        smoothed = np.empty(scores.shape)
+        engine.smooth(scores, result.closest, params.smoothing, smoothed)
+        scores = smoothed
+    return padded(scores, counts[:, 0], width)
 
 
-def check_problem(problem: np.ndarray, broken: Callable[[int], str]) -> None:
-    """Raise for the first row with a problem, (B,); broken: its text."""
-    for row in np.flatnonzero(problem)[:1].tolist():
-        if np.isnan(problem[row]):
-            raise InputError(f"row {row} of the batch: {broken(row)}")
-        raise ParameterError(f"row {row} of the batch: {reference.too_large(problem[row])}")
+def padded(values: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
+    """Cut or pad `values` to `width`, float32: -inf after each row's first `counts`."""
+    out = np.full((*counts.shape, width), -np.inf, dtype=np.float32)
+    there, common = np.arange(width) < counts[..., None], min(width, values.shape[-1])
+    np.copyto(out[..., :common], values[..., :common], where=there[..., :common], casting="same_kind")
+    return out

@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-
-from rnnreranker.base.files import fingerprint
-from rnnreranker.rnn import reference
-from rnnreranker.rnn.params import RnnParams
 
 NONE = np.float32(-np.inf)  # the similarity of a pair that is not known
 
 
-def kernel_sources() -> str:
-    return fingerprint(*(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("kernel*.py"))))
-
-
-class Setting(NamedTuple):
-    """`RnnParams` and properties of the matrices, for engines."""
-
-    authors: bool  # overlap above 2/3, not at it; exp(p s) - 1; rows of weights divided by their sums
-    weight: int  # 0 linear, 1 exp, 2 binary
-    weight_scale: float
-    normalize: int  # 0 none, 1 max, 2 mean
-    minmax: bool
-    limit: float  # of exponents
-    largest: float  # of the diagonal
-    outweighs: float  # times the range of the query's similarities: beyond that their middle is a constant to take off
-    by_products: bool  # whether all probes but the first are chosen by them
-
-    @classmethod
-    def of(cls, params: RnnParams, largest: float, outweighs: float, by_products: bool) -> Setting:
-        weight = ("linear", "exp", "binary").index(params.weight)
-        normalize, minmax = (None, "max", "mean").index(params.normalize), params.scale == "minmax"
-        return cls(
-            params.variant == "authors", weight, params.weight_scale, normalize, minmax, reference.EXPONENT_LIMIT,
-            largest, outweighs if minmax else np.inf, by_products,
-        )  # fmt: skip
+def mapped(sims: np.ndarray, minmax: bool) -> np.ndarray:
+    """(m, m) float64, what weights are made of: an unknown pair counts as the lowest, inf as the highest of others."""
+    others = sims[(sims > NONE) & ~np.eye(len(sims), dtype=bool)].astype(np.float64)
+    low, high = (others.min(), others.max()) if len(others) else (0.0, 0.0)
+    values = np.where(sims == NONE, low, np.where(sims == np.inf, high, sims)).astype(np.float64)
+    return np.clip((values - low) * (1.0 / (high - low) if high > low else 0.0), 0.0, 1.0) if minmax else values
 
 
 @np.errstate(all="ignore")
@@ -49,125 +24,69 @@ def score(
     lengths: np.ndarray,
     columns: np.ndarray,
     tops: np.ndarray,
-    setting: Setting,
+    setting: tuple[bool, int, float, bool],
+    divisors: np.ndarray,
     probes: np.ndarray,
     out: np.ndarray,
-    problem: np.ndarray,
     closest: np.ndarray,
     reciprocal: bool = True,
 ) -> None:
-    """Fill `out` and `closest` for some contexts, as `contexts.Engine` says; reciprocal: whether neighbours must be."""
+    """Fill `out` with the Jaccard similarities of probes, and `closest`, of C contexts with m = sizes[c] >= 2.
+
+    - gram: (C, M, S) float32, of `contexts.matrices`. The similarities of context c are gram[c, :m, :m], -inf for
+      unknown pairs and behind them; a diagonal of inf means the highest of the others.
+    - lengths, columns, tops: (C,) int64, entries of a list, those that extend (-1 = none), those averaged.
+    - setting: whether the authors' variant counts (overlap above 2/3, not at it; exp(p s) - 1; rows of weights divided
+      by their sums); weight, 0 linear, 1 exp, 2 binary; weight_scale; whether similarities are mapped to [0, 1].
+    - divisors: (C, M) float64, of the similarities of a row; probes: (C, P) int64, elements.
+    - out: (C, P, M) float64; unchanged where a probe is < 0 or >= m.
+    - closest: (C, M - 1, n) int32, for each candidate the n most similar others, ascending; -1 = none.
+    - reciprocal: whether neighbours must be; False is not in `kernel`.
+    """
+    authors, weight, scale, minmax = setting
     for c, m in enumerate(sizes.tolist()):
         if m < 2:
             continue
         sims = gram[c, :m, :m]
-        if not (sims.diagonal() <= setting.largest).all():
-            problem[c] = np.nan
-            continue
-        low, high = float(sims[0, 1:].min()), float(sims[0, 1:].max())
-        if abs(low + high) / 2 > setting.outweighs * (high - low):
-            problem[c] = np.inf
-            continue
-        if setting.by_products:
-            chosen = np.argsort(-sims[0, 1:], kind="stable")[: probes.shape[1] - 1] + 1
-            probes[c, 1:] = np.concatenate([chosen, np.full(probes.shape[1] - 1 - len(chosen), -1)])
-        if setting.normalize and not setting.minmax:  # the lists depend on it
-            sims[:] = sims.astype(np.float64) / _divisors(sims.astype(np.float64), sims > NONE, setting.normalize)
-        known = sims > NONE
-        others = sims[known & ~np.eye(m, dtype=bool)]
-        least, most = (float(others.min()), float(others.max())) if len(others) else (0.0, 0.0)
-        values = np.where(known, np.where(sims == np.inf, most, sims), least).astype(np.float64)
-        span, divisor = most - least, np.ones((m, 1))
-        if setting.minmax:
-            mapped = np.clip((values - least) / span, 0.0, 1.0) if span > 0 else np.zeros((m, m))
-            divisor = _divisors(mapped, known, setting.normalize)
-        if setting.weight == 1:
-            exponent = setting.weight_scale * float(((mapped if setting.minmax else values) * (1.0 / divisor)).max())
-            if exponent > setting.limit:
-                problem[c] = exponent
-                continue
-        order, counts = np.argsort(-sims, axis=1, kind="stable"), known.sum(axis=1)
+        order, counts = np.argsort(-sims, axis=1, kind="stable"), (sims > NONE).sum(axis=1)
         if closest.shape[2]:
             closest[c, : m - 1] = closest_of(order, counts, closest.shape[2])
-        lists, short = (_mask(order[:, :length], counts) for length in (lengths[c], max(columns[c], 0)))
-        if reciprocal:
-            lists, short = lists & lists.T, short & short.T
-        members = extended(lists, short, bool(setting.authors)) if columns[c] >= 0 else lists
-        if setting.minmax:
-            values = np.clip((values - least) * (1.0 / span if span > 0 else 0.0), 0.0, 1.0)
-        shares = _weights(members, values * (1.0 / divisor), setting)
-        _jaccard(*shares, _nearest(order, counts, int(tops[c])), probes[c], out[c, :, :m])
-
-
-def _divisors(values: np.ndarray, known: np.ndarray, how: int) -> np.ndarray:
-    """(m, 1) float64: the maximum of each row, or 1e-8 + its mean, over known pairs; 1 if it cannot divide."""
-    if not how:
-        return np.ones((len(values), 1))
-    of_known = np.where(known, values, 0.0)
-    mean = 1e-8 + _totals(of_known) / len(values)
-    divisor = np.where(known, values, -np.inf).max(axis=1) if how == 1 else mean
-    return np.where(np.abs(of_known).max(axis=1) < np.abs(divisor) * 3e38, divisor, 1.0)[:, None]
-
-
-def _mask(order: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(m, m) bool: the known members of lists."""
-    listed = np.zeros((len(order), len(order)), dtype=bool)
-    np.put_along_axis(listed, order, np.arange(order.shape[1]) < counts[:, None], axis=1)
-    return listed
-
-
-def extended(sets: np.ndarray, short: np.ndarray, authors: bool) -> np.ndarray:
-    """Each set joined with its members' short sets that overlap it enough."""
-    whole = short.astype(np.float32)
-    shared, sizes = sets.astype(np.float32) @ whole.T, whole.sum(axis=1)  # small integers, exact
-    enough = 3 * shared > 2 * sizes if authors else 3 * shared >= 2 * sizes
-    return sets | ((enough & sets).astype(np.float32) @ whole > 0)
-
-
-def _nearest(order: np.ndarray, counts: np.ndarray, top: int) -> np.ndarray:
-    """(m, top) elements whose rows are added up, ascending."""
-    m, itself = len(order), np.arange(len(order))[:, None]
-    if top == 1:
-        return itself
-    near = np.sort(np.where(np.arange(top) < counts[:, None], order[:, :top], m), axis=1)
-    return np.where(near < m, near, itself)
-
-
-def _weights(members: np.ndarray, values: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray, bool]:
-    """(m, m) float64, the sums of rows, (m,), and whether any is negative."""
-    held = np.ones(int(members.sum())) if setting.weight == 2 else values[members]  # in element order, row by row
-    if setting.weight == 1:  # NumPy's own exponential has other last bits
-        held = np.array([math.exp(setting.weight_scale * value) for value in held.tolist()])
-        held -= 1.0 if setting.authors else 0.0
-    rows = np.zeros(members.shape)
-    rows[members] = held
-    sums, signed = _totals(rows), bool((held < 0).any())
-    if setting.authors:
-        usable = (sums != 0) & np.isfinite(sums)
-        rows = np.where(usable[:, None], rows * (1.0 / np.where(usable, sums, 1.0))[:, None], 0.0)
-        sums = usable.astype(np.float64)
-    return rows, sums, signed
-
-
-def _jaccard(
-    weights: np.ndarray, sums: np.ndarray, signed: bool, nearest: np.ndarray, probes: np.ndarray, out: np.ndarray
-) -> None:
-    """Set out[r], (m,) float64, for probes that are elements."""
-    rows, totals = np.zeros(weights.shape), np.zeros(len(weights))
-    for near in nearest.T:
-        rows += weights[near]
-        totals += sums[near]
-    for r, probe in enumerate(probes.tolist()):
-        if not 0 <= probe < len(rows):
-            continue
-        if signed:
-            below = _totals(np.minimum(rows, rows[probe]))
-            above = _totals(np.maximum(rows, rows[probe]))
-        else:
-            below = _in_parts(np.minimum(rows, rows[probe]))
-            above = totals[probe] + totals - below
-        usable = (above != 0) & (np.abs(below) < np.abs(above) * 3e38)
-        out[r] = np.where(usable, below / np.where(usable, above, 1.0), 0.0)
+        sets, short = np.zeros((2, m, m), dtype=bool)
+        for listed, length in ((sets, lengths[c]), (short, max(columns[c], 0))):
+            np.put_along_axis(listed, order[:, :length], np.arange(length) < counts[:, None], axis=1)
+            if reciprocal:
+                listed &= listed.T.copy()
+        if columns[c] >= 0:
+            whole = short.astype(np.float32)
+            shared, size = sets.astype(np.float32) @ whole.T, whole.sum(axis=1)  # small integers, exact
+            enough = 3 * shared >= 2 * size + authors
+            sets |= (enough & sets).astype(np.float32) @ whole > 0
+        values = (mapped(sims, minmax) * (1.0 / divisors[c, :m, None]))[sets]  # in element order, row by row
+        if weight:  # NumPy's own exponential has other last bits
+            values = np.array([math.exp(scale * value) - authors if weight == 1 else 1.0 for value in values.tolist()])
+        rows = np.zeros((m, m))
+        rows[sets] = values
+        sums = _totals(rows)
+        if authors:
+            usable = (sums != 0) & np.isfinite(sums)
+            rows = np.where(usable[:, None], rows * (1.0 / sums)[:, None], 0.0)
+            sums = usable.astype(np.float64)
+        top, itself = int(tops[c]), np.arange(m)[:, None]
+        near = np.sort(np.where(np.arange(top) < counts[:, None], order[:, :top], m), axis=1)
+        expanded, totals = np.zeros((m, m)), np.zeros(m)
+        for nearest in (np.where(near < m, near, itself) if top > 1 else itself).T:  # without enough, itself
+            expanded += rows[nearest]
+            totals += sums[nearest]
+        for r, probe in enumerate(probes[c].tolist()):
+            if 0 <= probe < m:
+                below = np.minimum(expanded, expanded[probe])
+                if (values < 0).any():
+                    below, above = _totals(below), _totals(np.maximum(expanded, expanded[probe]))
+                else:
+                    below = _in_parts(below)
+                    above = totals[probe] + totals - below
+                usable = (above != 0) & (np.abs(below) < np.abs(above) * 3e38)
+                out[c, r, :m] = np.where(usable, below / above, 0.0)
 
 
 def _in_parts(rows: np.ndarray) -> np.ndarray:
@@ -191,13 +110,12 @@ def closest_of(order: np.ndarray, counts: np.ndarray, lenders: int) -> np.ndarra
     order: (m, m) elements by falling similarity to that of the row; counts: (m,) known ones.
     """
     m = len(order)
-    listed, itself = order[1:], np.arange(1, m)[:, None]
-    among = (listed != itself) & (listed != 0) & (np.arange(m) < counts[1:, None])
-    among &= among.cumsum(axis=1) <= lenders
-    nearest = np.full((m - 1, lenders), m, dtype=np.int32)
-    rows, columns = np.nonzero(among)
-    nearest[rows, among.cumsum(axis=1)[rows, columns] - 1] = listed[rows, columns]
-    nearest.sort(axis=1)
+    listed = order[1:]
+    among = (listed != np.arange(1, m)[:, None]) & (listed != 0) & (np.arange(m) < counts[1:, None])
+    place = np.where(among, among.cumsum(axis=1), lenders + 1)  # from 1
+    nearest = np.full((m - 1, max(lenders, m) + 2), m, dtype=np.int32)
+    np.put_along_axis(nearest, place, listed.astype(np.int32), axis=1)
+    nearest = np.sort(nearest[:, 1 : lenders + 1], axis=1)
     return np.where(nearest < m, nearest, np.int32(-1))
 
 
@@ -215,7 +133,12 @@ def smooth(scores: np.ndarray, closest: np.ndarray, share: float, out: np.ndarra
 def known_pairs(
     near: np.ndarray, similar: np.ndarray, rows: np.ndarray, query: np.ndarray, sizes: np.ndarray, gram: np.ndarray
 ) -> None:
-    """Fill the matrices of some contexts of a graph, as `contexts.Engine` says."""
+    """Fill `gram` from a graph: its similarities where known.
+
+    near: (C, N, K) uint32 and similar: (C, N, K) float32, neighbours; rows: (C, N) int64; query: (C, N) float32, or
+    (C, 0): the similarities of the first candidate in falling order. The diagonal is inf, or NaN if a similarity is
+    not finite.
+    """
     for c, m in enumerate(sizes.tolist()):
         if m < 2:
             continue

@@ -7,18 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.rnn import checks
-from rnnreranker.rnn.api import Base, Lengths, padded
-from rnnreranker.rnn.contexts import (
-    ContextBatch,
-    Engine,
-    Fill,
-    check_problem,
-    engine_for,
-    matrices,
-    scored,
-    similarities,
-)
+from rnnreranker.rnn import checks, dense
+from rnnreranker.rnn.api import Base, Lengths
+from rnnreranker.rnn.contexts import ContextBatch, Engine, engine_for, matrices, padded, scored, similarities
 from rnnreranker.rnn.params import RnnParams
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -62,12 +53,9 @@ def graph_similarity(
         if base is None:
             raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
         params = params.without_query()
-    contexts = of_graph(edges, weights, rows, params, query, lengths)
-    real, width = contexts.sizes - 1, np.shape(rows)[1]
-    known = checks.base_scores(base, real, width)
-    scores, problem = similarities(contexts, params, known, threads=checks.threads_of(threads))
-    check_problem(problem, lambda row: BROKEN)
-    return padded(scores, real, width)
+    contexts, width = of_graph(edges, weights, rows, params, query, lengths), np.shape(rows)[1]
+    known = checks.base_scores(base, contexts.sizes - 1, width)
+    return similarities(contexts, params, known, width, threads=checks.threads_of(threads))
 
 
 def graph_jaccard(
@@ -95,19 +83,13 @@ def graph_jaccard(
         raise InputError(f"probes has shape {np.shape(probes)}: expected (P,) or ({count}, P), P >= 1")
     if ((asked < -1) | (asked > width)).any():
         raise InputError(f"probes: expected elements 0 (the query) to {width}, or -1 for none")
-    result = scored(contexts, params, asked, threads=checks.threads_of(threads))
-    check_problem(result.problem, lambda row: BROKEN)
+    found = scored(contexts, params, asked, threads=checks.threads_of(threads))
     there = np.where(contexts.sizes > 1, contexts.sizes, 0)[:, None]
-    return padded(result.jaccard, np.broadcast_to(there, asked.shape), width + 1)
+    return padded(found.jaccard, np.broadcast_to(there, asked.shape), width + 1)
 
 
 def probe_similarities(
-    edges: np.ndarray,
-    weights: np.ndarray,
-    rows: np.ndarray,
-    probes: np.ndarray,
-    lengths: np.ndarray,
-    threads: int | None = None,
+    edges: np.ndarray, weights: np.ndarray, rows: np.ndarray, probes: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
     """The graph's similarities of probes, (B, P) int64, to every candidate: (B, P, N) float32; 0 for padding.
 
@@ -117,21 +99,15 @@ def probe_similarities(
         InputError: similarities that are not finite.
     """
     contexts = of_graph(edges, weights, rows, RnnParams(), None, lengths)
-    out, sizes = np.zeros((len(rows), probes.shape[1], rows.shape[1]), dtype=np.float32), contexts.sizes
-    fill = contexts.filler(engine_for(sizes))
-    room = matrices(1, int(sizes.max(initial=2)))
-    for c, length in enumerate(lengths.tolist()):
-        if not length:
-            continue
-        fill(slice(c, c + 1), room)
-        known = room[0, 1 : sizes[c], 1 : sizes[c]]
-        if np.isnan(known[0, 0]):
-            raise InputError(f"row {c} of the batch: {BROKEN}")
-        real = known[np.isfinite(known)]
-        low, high = (real.min(), real.max()) if len(real) else (0.0, 0.0)
-        there = (probes[c] > 0) & (probes[c] <= length)
-        chosen = known[probes[c, there] - 1]
-        out[c, there, :length] = np.where(chosen == np.inf, high, np.maximum(chosen, low))
+    out = np.zeros((len(rows), probes.shape[1], rows.shape[1]), dtype=np.float32)
+    engine, room = engine_for(contexts.sizes), matrices(1, rows.shape[1] + 1)
+    for c, m in enumerate(contexts.sizes.tolist()):
+        sims, there = room[0, :m, :m], (probes[c] > 0) & (probes[c] < m)
+        if m > 1:
+            contexts.fill(engine, slice(c, c + 1), room, False)
+            if np.isnan(sims[0, 0]):
+                raise InputError(f"row {c} of the batch: {BROKEN}")
+            out[c, there, : m - 1] = dense.mapped(sims, minmax=False)[probes[c, there], 1:]
     return out
 
 
@@ -168,12 +144,9 @@ def of_graph(
         raise InputError(f"query: inner products beyond {LARGEST:g}; scale the vectors down")
     asked = np.ascontiguousarray(products, dtype=np.float32)
 
-    def filler(engine: Engine) -> Fill:
-        def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
-            own = rows[part]
-            near, similar = np.asarray(edges[own]), np.asarray(weights[own]).astype(np.float32)
-            engine.known_pairs(near, similar, own, asked[part], real[part] + 1, gram)
+    def fill(engine: Engine, part: slice, gram: np.ndarray, shift_free: bool) -> None:
+        own = rows[part]
+        near, similar = np.asarray(edges[own]), np.asarray(weights[own]).astype(np.float32)
+        engine.known_pairs(near, similar, own, asked[part], real[part] + 1, gram)
 
-        return fill
-
-    return ContextBatch(real + 1, filler, largest=np.inf)
+    return ContextBatch(real + 1, fill, lambda row: BROKEN)

@@ -12,7 +12,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import array_of
 from rnnreranker.rnn import checks
 from rnnreranker.rnn.api import given_similarity, rnn_similarity
-from rnnreranker.rnn.contexts import load_kept
 from rnnreranker.rnn.params import RnnParams
 
 
@@ -57,7 +56,6 @@ def rerank_hits(
     [(1, 0.74), (0, 0.39)]
     """
     settings = params_of(params)
-    load_kept()
     hits = checks.vectors(array_of(vectors, "vectors"), "vectors", "(N, d)").astype(np.float32)
     if not len(hits):
         raise InputError("vectors has no rows: expected those of at least one hit")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,12 +44,24 @@ def maxsim(
     [1.600000023841858, 0.0, 1.0]
     """
     query = checks.vectors(query_tokens, "query_tokens", "(q, d)")
-    tokens, bounds = _ragged(document_tokens, mask, offsets)
-    if query.shape[1] != tokens.shape[1]:
-        raise InputError(
-            f"the dimension of query_tokens is {query.shape[1]}, that of document_tokens {tokens.shape[1]}: "
-            "expected the same; were both made by the same encoder?"
+    if offsets is not None:
+        if mask is not None:
+            raise InputError("mask beside offsets, which say where documents end; give one of the two")
+        tokens, bounds = (
+            checks.vectors(document_tokens, "document_tokens", "(T, d)"),
+            checks.integers(offsets, "offsets"),
         )
+        if bounds.ndim != 1 or [*bounds[:1], *bounds[-1:]] != [0, len(tokens)] or (np.diff(bounds) < 0).any():
+            raise InputError(
+                f"offsets: expected whole numbers that ascend from 0 to {len(tokens)}, the number of tokens"
+            )
+    else:
+        padded = checks.vectors(document_tokens, "document_tokens", "(N, t, d)")
+        real = np.ones(padded.shape[:2], dtype=bool) if mask is None else np.asarray(mask).astype(bool)
+        if real.shape != padded.shape[:2]:
+            raise InputError(f"mask has shape {real.shape}: expected {padded.shape[:2]}, one for each token")
+        tokens, bounds = padded[real], np.append(0, np.cumsum(real.sum(axis=1)))
+    checks.same_dimension(query, "query_tokens", tokens, "document_tokens")
     scores: np.ndarray = ragged_maxsim(query, np.array([0, len(query)]), tokens, bounds, threads=threads)[0]
     return scores
 
@@ -75,33 +86,28 @@ def ragged_maxsim(
     if not np.isfinite(asked).all():
         raise InputError("query_tokens has NaN or infinite values; expected finite ones")
     chosen = np.arange(len(offsets) - 1) if rows is None else rows
-    lengths = np.diff(offsets)[chosen]
-    whole = np.zeros((_whole(len(asked)), asked.shape[1]), dtype=np.float32)
+    lengths, filled = np.diff(offsets)[chosen], np.flatnonzero(np.diff(query_offsets))
+    whole = np.zeros((max(_whole(len(asked)), WHOLE), asked.shape[1]), dtype=np.float32)
     whole[: len(asked)] = asked
-    filled = np.flatnonzero(np.diff(query_offsets))
-    out = np.zeros((len(query_offsets) - 1, len(chosen)))
-    parts = _parts(lengths, max(WHOLE, PRODUCTS // len(whole))) if len(filled) else []
-    least, coming = _whole(LEAST // whole.size + 1) if len(filled) else 0, iter(parts)
-    largest = max(least, *(_whole(int(lengths[first:last].sum())) for first, last in parts)) if parts else 0
+    out, least = np.zeros((len(query_offsets) - 1, len(chosen))), _whole(LEAST // whole.size + 1)
+    own = np.flatnonzero(lengths) if len(filled) else filled  # those that have tokens
+    block = np.cumsum(lengths[own]) // max(WHOLE, PRODUCTS // len(whole))
+    parts = np.split(own, np.flatnonzero(np.diff(block)) + 1) if len(own) else []
+    coming = iter(parts)
 
     @np.errstate(all="ignore")  # infinities are seen in the result
     def work() -> None:
-        block = np.empty((largest, asked.shape[1]), dtype=np.float32)
-        room = np.empty((largest, len(whole)), dtype=np.float32)
-        for first, last in coming:  # each thread takes the next part
-            own = first + np.flatnonzero(lengths[first:last])  # those that have tokens
-            starts = np.concatenate([[0], np.cumsum(lengths[own])])
-            for row, start, end in zip(chosen[own].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        for part in coming:  # each thread takes the next part
+            ends = np.cumsum(lengths[part])
+            starts, count = ends - lengths[part], int(ends[-1])
+            block = np.zeros((max(least, _whole(count)), asked.shape[1]), dtype=np.float32)
+            for row, start, end in zip(chosen[part].tolist(), starts.tolist(), ends.tolist(), strict=True):
                 block[start:end] = tokens[offsets[row] : offsets[row + 1]]
-            count = int(starts[-1])
-            padded = max(least, _whole(count))
-            block[count:padded] = 0.0
-            products = np.matmul(block[:padded], whole.T, out=room[:padded])[:count]
-            maxima = np.maximum.reduceat(products, starts[:-1], axis=0)[:, : len(asked)]
+            products = (block @ whole.T)[:count, : len(asked)]
+            maxima = np.maximum.reduceat(products, starts, axis=0)
             if not np.isfinite(products).all():
-                maxima += 0 * np.add.reduceat(products, starts[:-1], axis=0)[:, : len(asked)]  # NaN for whom it is
-            terms = maxima.astype(np.float64) * factors
-            out[np.ix_(filled, own)] = np.add.reduceat(terms, query_offsets[filled], axis=1).T
+                maxima += 0 * np.add.reduceat(products, starts, axis=0)  # NaN for whom it is
+            out[np.ix_(filled, part)] = np.add.reduceat(maxima * factors, query_offsets[filled], axis=1).T
 
     checks.in_threads(work, min(checks.threads_of(threads) or cores(), len(parts)))
     if (wrong := np.flatnonzero(~np.isfinite(out).all(axis=0))).size:
@@ -113,35 +119,6 @@ def ragged_maxsim(
 
 def _whole(count: int) -> int:
     return -(-count // WHOLE) * WHOLE
-
-
-def _parts(lengths: np.ndarray, most: int) -> list[tuple[int, int]]:
-    """Ranges of documents with at most `most` tokens together, or one longer document."""
-    of = np.cumsum(lengths) // most if len(lengths) else lengths
-    bounds = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), len(lengths)]
-    return [(first, last) for first, last in itertools.pairwise(bounds) if lengths[first:last].any()]
-
-
-def _ragged(
-    document_tokens: np.ndarray, mask: np.ndarray | None, offsets: np.ndarray | Sequence[int] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The tokens (T, d) of all documents and where each begins, (N + 1,) int64."""
-    if offsets is not None:
-        if mask is not None:
-            raise InputError("mask beside offsets, which say where documents end; give one of the two")
-        tokens = checks.vectors(document_tokens, "document_tokens", "(T, d)")
-        bounds, count = checks.integers(offsets, "offsets"), len(tokens)
-        if bounds.ndim != 1 or [*bounds[:1], *bounds[-1:]] != [0, count] or (np.diff(bounds) < 0).any():
-            raise InputError(f"offsets: expected whole numbers that ascend from 0 to {count}, the number of tokens")
-        return tokens, bounds
-    tokens = checks.vectors(document_tokens, "document_tokens", "(N, t, d)")
-    count, length, dimension = tokens.shape
-    if mask is None:
-        return tokens.reshape(-1, dimension), np.arange(count + 1) * length
-    real = np.asarray(mask)
-    if real.shape != (count, length):
-        raise InputError(f"mask has shape {real.shape}: expected ({count}, {length}), one for each token")
-    return tokens[real.astype(bool)], np.concatenate([[0], np.cumsum(real.astype(bool).sum(axis=1))]).astype(np.int64)
 
 
 def token_similarities(

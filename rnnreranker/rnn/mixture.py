@@ -10,44 +10,26 @@ from rnnreranker.rnn import dense
 from rnnreranker.rnn.params import RnnParams
 
 
-def by_products(products: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(C, N) int64: columns by descending inner product, ties: the earlier, padding last."""
-    falling = -products
-    falling[np.arange(products.shape[1]) >= counts] = np.inf
-    return np.argsort(falling, axis=1, kind="stable")
-
-
-def known(
-    products: np.ndarray | None,
-    base: np.ndarray | None,
-    order: np.ndarray | None,
-    counts: np.ndarray,
-    params: RnnParams,
-) -> np.ndarray:
+def known(products: np.ndarray | None, base: np.ndarray | None, counts: np.ndarray, params: RnnParams) -> np.ndarray:
     """(C, N) float64: the weighted mean of the terms of rank, score and inner product; undefined at padding.
 
-    products: (C, N), None without weight; base: (C, N) scores in the order of the columns, None = the products in
-    `order`; counts: (C, 1).
+    products: (C, N), None without weight; base: (C, N) scores in the order of the columns, None = the products, the
+    highest first; counts: (C, 1).
     """
     wr, ws, wq = weights(params)
     scores = products if base is None else base
     assert scores is not None
-    of_products = None if products is None else unit(products, counts)
-    terms: list[np.ndarray] = []
+    of_scores, ranks = unit(scores, counts) if ws or base is None else None, np.arange(1.0, scores.shape[1] + 1)
+    terms = []
     if wr:
-        falling = of_ranks(np.arange(1.0, scores.shape[1] + 1), counts, params.rank_constant)
-        if order is not None:
-            placed = np.empty(scores.shape)
-            placed[np.arange(len(order))[:, None], order] = falling
-            falling = placed
-        terms.append(wr * falling)
+        if base is None:  # ties: the earlier first, padding last
+            falling = np.where(np.arange(scores.shape[1]) < counts, -scores, np.inf)
+            ranks = 1.0 + np.argsort(np.argsort(falling, axis=1, kind="stable"), axis=1)
+        terms.append(wr * of_ranks(ranks, counts, params.rank_constant))
     if ws:
-        of_run = of_products if base is None else unit(base, counts)
-        assert of_run is not None
-        terms.append(ws * of_run)
+        terms.append(ws * of_scores)
     if wq:
-        assert of_products is not None
-        terms.append(wq * of_products)
+        terms.append(wq * (of_scores if products is scores else unit(products, counts)))  # type: ignore[arg-type]
     return functools.reduce(np.add, terms)
 
 
