@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
 
@@ -35,22 +33,6 @@ def test_every_bad_field_is_told_at_once() -> None:
             k=0, k_exp=True, context=2.5, tau=float("nan"), lam=1.5, weight_scale=float("inf"), weight="log",  # type: ignore[arg-type]
             normalize="sum", scale=None, variant="other",  # type: ignore[arg-type]
         )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "field",
-    [{"k": "10"}, {"k": None}, {"lam": "0.5"}, {"lam": False}, {"tau": -0.1}, {"weight_scale": 0}, {"weight": []}],
-)
-def test_wrong_types_and_edges(field: dict[str, Any]) -> None:
-    (name,) = field
-    with pytest.raises(InputError, match=f"^{name}="):
-        RnnParams(**field)
-
-
-def test_numpy_numbers_become_plain_ones() -> None:
-    params = RnnParams(k=np.int64(7), lam=np.float32(0.5), tau=1)  # type: ignore[arg-type]
-    assert [type(value) for value in (params.k, params.lam, params.tau)] == [int, float, float]
-    assert RnnParams(**params.to_dict()) == params
 
 
 def test_the_default_and_the_published_presets() -> None:
@@ -80,54 +62,6 @@ def test_the_default_and_the_published_presets() -> None:
 def test_weights_that_are_all_0() -> None:
     with expect_refusal("rank_weight=0, run_weight=0, query_weight=0: expected at least one above 0"):
         RnnParams(rank_weight=0, run_weight=0, query_weight=0)
-
-
-def test_an_unknown_preset_names_the_nearest() -> None:
-    with expect_refusal("preset tas_b: not known; give a YAML file or a known one, did you mean tas-b?"):
-        RnnParams.preset("tas_b")
-
-
-def test_parameters_cannot_be_changed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        RnnParams().k = 5  # type: ignore[misc]
-
-
-def test_a_preset_file(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text("schema: 1\nk: 21\nnormalize: max\ntau: 0\n")
-    assert RnnParams.from_yaml(file) == RnnParams(k=21, normalize="max", tau=0)
-    file.write_text("normalize: none\n")
-    assert RnnParams.from_yaml(file) == RnnParams()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("kexp: 3\nfoo: 1\n", "{}: no setting kexp, did you mean k_exp?; no setting foo, known: "),
-        ("k: 0\nlam: 2\n", "{}: k=0: expected an integer >= 1; lam=2: expected a number in [0, 1]"),
-        ("- 1\n", "{}: expected a mapping such as `k: 10`"),
-        ("k: [1\n", "{}:2: not YAML"),
-        ("schema: 9\n", "{}: schema 9 is not known; this version reads schema 1"),
-    ],
-)
-def test_a_bad_preset_file(tmp_path: Path, content: str, message: str) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(content)
-    with pytest.raises(InputError, match="^" + re.escape(message.format(file))):
-        RnnParams.from_yaml(file)
-
-
-def test_a_missing_preset_file(tmp_path: Path) -> None:
-    with expect_refusal(f"{tmp_path / 'no.yaml'}: no such preset file; check the path"):
-        RnnParams.from_yaml(tmp_path / "no.yaml")
-
-
-def test_flags_come_from_the_fields() -> None:
-    parser = command.parser("x", "x")
-    command.add_dataclass_flags(parser, RnnParams)
-    args = parser.parse_args(["--k", "21", "--k-exp", "5", "--normalize", "none", "--lam", "0.25", "--scale", "none"])
-    assert command.given(args, RnnParams) == {"k": 21, "k_exp": 5, "normalize": None, "lam": 0.25, "scale": "none"}
-    assert all(field.metadata["help"] for field in dataclasses.fields(RnnParams))
 
 
 @pytest.mark.parametrize(
@@ -228,27 +162,3 @@ def test_exponential_weights_of_raw_scores() -> None:
         rnn_similarity(QUERIES, CANDIDATES * 5, params)
     for safe in ({"scale": "minmax"}, {"normalize": "max"}, {"weight_scale": 0.5}):
         assert np.isfinite(rnn_similarity(QUERIES, CANDIDATES * 5, dataclasses.replace(params, **safe))).all()
-
-
-ODD = [np.zeros((2, 3, 4), dtype=kind) for kind in ("object", "str", "bool", "complex", "datetime64[s]", "S3", "V4")]
-MALFORMED = [
-    *({"candidates": odd} for odd in ODD),
-    *({"queries": odd[:, 0]} for odd in ODD),
-    {"candidates": [[[1.0]], [[1.0], [2.0]]]},  # ragged
-    *({"lengths": [value] * 2} for value in (-2, 0.5, "1", None, True, 2**70, np.nan, [1])),
-    {"lengths": [0] * 3},
-    *({"threads": value} for value in (-1, "2", np.nan)),
-    *({"probes": value} for value in (("0",), ((0,),), (None,), 0, (2**70,))),
-]
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("change", MALFORMED, ids=lambda change: str(next(iter(change.items())))[:60])
-def test_calls_that_no_batch_can_make_good_are_refused_in_one_line(change: dict[str, Any]) -> None:
-    given = {"queries": QUERIES, "candidates": CANDIDATES, "params": RnnParams()} | change
-    work: Any = rnn_similarity
-    if "probes" in change:
-        work, given = jaccard_similarity, {"vectors": VECTORS, "params": RnnParams()} | change
-    with pytest.raises(InputError) as caught:
-        work(**given)
-    assert "\n" not in str(caught.value)

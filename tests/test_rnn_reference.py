@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, contexts, dense, jaccard_similarity, reference, rnn_similarity
 
 RAW = RnnParams(scale="none")
@@ -23,19 +22,6 @@ def test_lists_are_nearest_first_and_of_equals_the_lower_index_first() -> None:
     assert reference.neighbour_lists(matrix([3, 1, 2], [1, 3, 1], [2, 1, 3]), 2) == [[0, 2], [1, 0], [2, 0]]
     short = matrix([9, 4, 3], [4, 1, 2], [3, 2, 5])  # a short vector is missing from its own list
     assert reference.neighbour_lists(short, 1) == [[0], [0], [2]]
-
-
-def test_reciprocal_sets() -> None:
-    assert reference.reciprocal_sets([[0, 2], [1, 0], [2, 0]]) == [{0, 2}, {1}, {0, 2}]
-    assert reference.reciprocal_sets([[0], [0], [2]]) == [{0}, set(), {2}]
-
-
-@pytest.mark.parametrize(
-    ("m", "k", "authors", "paper"), [(100, 21, 22, 21), (21, 21, 21, 21), (5, 21, 5, 5), (2, 1, 2, 1)]
-)
-def test_length_of_lists(m: int, k: int, authors: int, paper: int) -> None:
-    assert reference.list_length(m, RnnParams(k=k)) == authors
-    assert reference.list_length(m, RnnParams(k=k, variant="paper")) == paper
 
 
 @pytest.mark.parametrize(
@@ -57,21 +43,6 @@ def test_extension_at_two_thirds_separates_the_variants() -> None:
     assert reference.extend(sets, lists, 3, "paper") == [{0, 1, 2, 3}, {1}, {2}, {3}]
 
 
-def test_extension_above_two_thirds_and_once_only() -> None:
-    lists = [[0], [1, 2, 3, 4], [2, 1, 3, 4], [3, 1, 2, 4], [4, 1, 2, 3], [5]]
-    sets = [{0, 1, 2, 3}, {1}, {2}, {3}, {4, 5}, {5}]
-    extended = reference.extend(sets, lists, 4, "authors")
-    assert extended == [{0, 1, 2, 3, 4}, {1}, {2}, {3}, {4, 5}, {5}]  # 3/4 > 2/3; the 4 that joins brings nobody along
-    assert sets[0] == {0, 1, 2, 3}
-
-
-def test_extension_uses_the_first_columns_of_the_lists_only() -> None:
-    lists, sets = [[0, 1, 2], [1, 2, 0], [2, 1, 0]], [{0, 1}, {1}, {2}]
-    assert reference.extend(sets, lists, 1, "authors") == sets  # short sets are {0}, {1}, {2}
-    assert reference.extend(sets, lists, 0, "paper") == sets  # no columns: short sets are empty
-    assert reference.extend(sets, lists, 3, "paper")[0] == {0, 1, 2}  # two of three
-
-
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
@@ -85,14 +56,6 @@ def test_weights(params: RnnParams, expected: list[float]) -> None:
     np.testing.assert_allclose(rows, [expected, [0, 0, 0], [0, 0, 1]], rtol=1e-12)
     cancelling = reference.weight_rows([{0, 1}, {1}], matrix([1, -1], [0, 2]), RAW)
     assert cancelling.tolist() == [[0, 0], [0, 1]]
-
-
-def test_expansion() -> None:
-    rows, lists = matrix([1, 0, 0], [0.5, 0.5, 0], [0, 0, 1]), [[0, 1], [1, 2], [2, 0]]
-    assert reference.expand(rows, lists, 1).tolist() == rows.tolist()
-    expected = [[0.75, 0.25, 0], [0.25, 0.25, 0.5], [0.5, 0, 0.5]]
-    assert reference.expand(rows, lists, 2).tolist() == expected
-    assert reference.expand(rows, lists, 9).tolist() == expected  # no more entries than are stored
 
 
 @pytest.mark.parametrize(
@@ -189,23 +152,3 @@ def test_the_variant_paper_is_the_printed_text(k: int, k_exp: int, tau: float, w
         np.testing.assert_allclose(found, jaccard, **near)
         found = rnn_similarity(vectors[None, 0], vectors[None, 1:], params, engine=engine)[0]
         np.testing.assert_allclose(found, mixed, **near)
-
-
-def test_the_geometric_term_and_the_mixture() -> None:
-    vectors, same = np.float32([[1, 0], [3, 1], [1, 0], [2, 5]]), np.float32([[1, 0], [3, 1], [3, 4]])
-    for params, expected in [(RAW, [3, 1, 2]), (RnnParams(), [1, 0, 0.5])]:
-        assert reference.geometric(reference.steps(vectors, params), params).tolist() == expected
-    assert reference.geometric(reference.steps(same, RnnParams()), RnnParams()).tolist() == [0, 0]
-    assert reference.mix(np.array([1.0]), np.array([0.5]), 0.25).tolist() == [0.625]
-
-
-def test_an_exponent_that_overflows_is_refused() -> None:
-    params = RnnParams(weight="exp", weight_scale=2.0)
-    reference.check_exponent(40.0, params)
-    reference.check_exponent(1000.0, RAW)
-    with pytest.raises(InputError, match=r"weight exp: .* is 100, expected at most 80 .*scale=\"minmax\""):
-        reference.check_exponent(50.0, params)
-
-
-def test_sums_run_in_order() -> None:
-    assert reference.total([1e16, 1.0, -1e16]) == 0.0  # a compensated sum gives 1

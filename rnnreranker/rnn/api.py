@@ -105,8 +105,8 @@ def jaccard_similarity(
         raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
     real = checks.lengths_of(lengths, batch, width - 1)
     contexts = of_vectors(lambda row, into: vectors[row, : len(into)], real, dimension, "vector")
-    found = scored(contexts, params, np.tile(rows, (batch, 1)), threads=checks.threads_of(threads), engine=engine)
-    return padded(found.jaccard, np.where((rows <= real[:, None]) & (real[:, None] > 0), real[:, None] + 1, 0), width)
+    result = scored(contexts, params, np.tile(rows, (batch, 1)), threads=checks.threads_of(threads), engine=engine)
+    return padded(result.jaccard, np.where((rows <= real[:, None]) & (real[:, None] > 0), real[:, None] + 1, 0), width)
 
 
 def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndarray | None = None) -> np.ndarray:

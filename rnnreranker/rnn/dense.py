@@ -112,9 +112,9 @@ def closest_of(order: np.ndarray, counts: np.ndarray, lenders: int) -> np.ndarra
     m = len(order)
     listed = order[1:]
     among = (listed != np.arange(1, m)[:, None]) & (listed != 0) & (np.arange(m) < counts[1:, None])
-    place = np.where(among, among.cumsum(axis=1), lenders + 1)  # from 1
+    rank = np.where(among, among.cumsum(axis=1), lenders + 1)  # from 1
     nearest = np.full((m - 1, max(lenders, m) + 2), m, dtype=np.int32)
-    np.put_along_axis(nearest, place, listed.astype(np.int32), axis=1)
+    np.put_along_axis(nearest, rank, listed.astype(np.int32), axis=1)
     nearest = np.sort(nearest[:, 1 : lenders + 1], axis=1)
     return np.where(nearest < m, nearest, np.int32(-1))
 

@@ -45,8 +45,8 @@ def graph_similarity(
 
     >>> edges = np.array([[1, 2], [0, 2], [1, 3], [2, 1]], dtype=np.uint32)
     >>> weights = np.array([[0.9, 0.1], [0.9, 0.3], [0.3, 0.2], [0.2, 0.1]], dtype=np.float16)
-    >>> found = graph_similarity(edges, weights, np.array([[3, 0, 1]]), RnnParams(k=1), base=[[3.0, 2.0, 1.0]])
-    >>> found.shape
+    >>> result = graph_similarity(edges, weights, np.array([[3, 0, 1]]), RnnParams(k=1), base=[[3.0, 2.0, 1.0]])
+    >>> result.shape
     (1, 3)
     """
     if query is None:
@@ -83,9 +83,9 @@ def graph_jaccard(
         raise InputError(f"probes has shape {np.shape(probes)}: expected (P,) or ({count}, P), P >= 1")
     if ((asked < -1) | (asked > width)).any():
         raise InputError(f"probes: expected elements 0 (the query) to {width}, or -1 for none")
-    found = scored(contexts, params, asked, threads=checks.threads_of(threads))
+    result = scored(contexts, params, asked, threads=checks.threads_of(threads))
     there = np.where(contexts.sizes > 1, contexts.sizes, 0)[:, None]
-    return padded(found.jaccard, np.broadcast_to(there, asked.shape), width + 1)
+    return padded(result.jaccard, np.broadcast_to(there, asked.shape), width + 1)
 
 
 def probe_similarities(

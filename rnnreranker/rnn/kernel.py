@@ -187,13 +187,13 @@ def neighbours(sims, m, length, columns, top, low, high, listed, short, nearest,
 def reciprocal(listed, m, sets):  # type: ignore[no-untyped-def]
     """Set the bits of the elements that each lists and that list it."""
     for i in range(m):
-        of_row, place = np.uint64(i >> 6), np.uint64(i & 63)
+        of_row, shift = np.uint64(i >> 6), np.uint64(i & 63)
         for w in range((m + 63) >> 6):
             rest, both = listed[i, w], np.uint64(0)
             while rest:
                 bit = lowest(rest)
                 rest &= rest - ONE
-                both |= ((listed[np.uint64(w << 6) + bit, of_row] >> place) & ONE) << bit
+                both |= ((listed[np.uint64(w << 6) + bit, of_row] >> shift) & ONE) << bit
             sets[i, w] = both
 
 

@@ -19,8 +19,8 @@ def known(products: np.ndarray | None, base: np.ndarray | None, counts: np.ndarr
     wr, ws, wq = weights(params)
     scores = products if base is None else base
     assert scores is not None
-    of_scores, ranks = unit(scores, counts) if ws or base is None else None, np.arange(1.0, scores.shape[1] + 1)
-    terms = []
+    of_scores, ranks = unit(scores, counts), np.arange(1.0, scores.shape[1] + 1)
+    terms: list[np.ndarray] = []
     if wr:
         if base is None:  # ties: the earlier first, padding last
             falling = np.where(np.arange(scores.shape[1]) < counts, -scores, np.inf)
@@ -29,7 +29,8 @@ def known(products: np.ndarray | None, base: np.ndarray | None, counts: np.ndarr
     if ws:
         terms.append(ws * of_scores)
     if wq:
-        terms.append(wq * (of_scores if products is scores else unit(products, counts)))  # type: ignore[arg-type]
+        assert products is not None
+        terms.append(wq * (of_scores if base is None else unit(products, counts)))
     return functools.reduce(np.add, terms)
 
 
