@@ -5,15 +5,11 @@ The public names load on first use, so that importing the package costs next to 
 
 from __future__ import annotations
 
-from rnnreranker.base.process import machine
+import os
+from typing import TYPE_CHECKING
 
-machine.check_for(__name__)
-
-import os  # noqa: E402
-from typing import TYPE_CHECKING  # noqa: E402
-
-from rnnreranker._version import __version__ as __version__  # noqa: E402
-from rnnreranker.base.late_names import late_names  # noqa: E402
+from rnnreranker._version import __version__ as __version__
+from rnnreranker.base.late_names import late_names
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or ONNX Runtime keeps an id in the temporary folder, and reports
 

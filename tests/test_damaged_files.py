@@ -163,14 +163,6 @@ def test_ids_with_white_space_are_refused_where_they_are_read(tmp_path: Path, na
             read(tmp_path / file)
 
 
-@pytest.mark.parametrize("value", ["true", "[1]", "{}", "1.5"])
-def test_topics_of_another_type_are_refused(tmp_path: Path, value: str) -> None:
-    for record in (f'{{"id": {value}, "text": "x"}}', f'{{"id": "q", "text": {value}}}'):
-        (tmp_path / "x.jsonl").write_text(record)
-        with pytest.raises(InputError, match=r'x\.jsonl:1: "(id|text)" is a \w+; expected a string'):
-            load_topics(tmp_path / "x.jsonl")
-
-
 @pytest.mark.parametrize("error", [EOFError("cut"), gzip.BadGzipFile("no"), ValueError("a\nb"), KeyError("x")])
 def test_a_damaged_copy_of_ir_datasets_is_said_to_be_one(error: Exception) -> None:
     with (
@@ -207,5 +199,5 @@ def test_records_of_another_form(tmp_path: Path) -> None:
         [{**good, "seconds": "1"}],
     ):
         path.write_text(json.dumps({"schema": 3, "records": records}))
-        with pytest.raises(InputError, match=r"x\.json: record"):
+        with pytest.raises(InputError, match=r"x\.json: (record \d is not one|expected records)"):
             read_records(path)

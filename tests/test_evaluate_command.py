@@ -82,7 +82,7 @@ def test_runs_of_every_kind(files: Path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             evaluate_run(wrong, qrels, "RR@10")  # type: ignore[arg-type]
-    for measures, said in ((None, "measures: got None"), ([5], "measures: 5: int; expected a name or a measure")):
+    for measures, said in ((None, "measures=None: expected"), ([5], "measures: 5: int; expected a name or a measure")):
         with pytest.raises(InputError, match=said):
             evaluate_run(entries, qrels, measures)  # type: ignore[arg-type]
     assert evaluate_run(entries, qrels, [ir_measures.P(rel=1) @ 1, "P@1"]).columns.tolist() == ["P(rel=1)@1", "P@1"]

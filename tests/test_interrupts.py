@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a command by one line and exit code 130 or 143, and leave nothing half-written."""
+"""Ctrl-C ends a command by one line and exit code 130, and leaves nothing half-written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rnnreranker.base.command import INTERRUPTED, STEP
 
 ROOT = Path(__file__).resolve().parent.parent
 SAID = f"{INTERRUPTED}\n"
-SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +48,6 @@ BODIES = {
     "waiting": """
     ready()
 """,
-    "made an error by a library": """
-    try:
-        ready()
-    except BaseException as error:
-        raise ImportError("libblas") from error
-""",
     "writing": """
     with write_atomically("file.txt") as stream, folder_written_whole("folder") as folder:
         stream.write(b"half")
@@ -66,14 +59,6 @@ BODIES = {
         ready()
 """,
 }
-FORKED = """
-    if not os.fork():
-        print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
-        sys.stdout.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.wait()
-    time.sleep(60)
-"""
 WORKERS = """
     from rnnreranker.base.process.backends import do_parts
     print("ready", flush=True)
@@ -91,9 +76,9 @@ def started(folder: Path, body: str) -> subprocess.Popen[str]:
     )
 
 
-def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
-    """Exit code and standard error after a signal: SIGINT as Ctrl-C, to all processes, SIGTERM to the command alone."""
-    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code and standard error after Ctrl-C, which all processes get."""
+    os.killpg(process.pid, signal.SIGINT)
     try:
         _, error = process.communicate(timeout=60)
     finally:
@@ -106,50 +91,29 @@ def is_ready(process: subprocess.Popen[str], line: str = "ready\n") -> None:
     assert process.stdout.readline() == line
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("kind", BODIES)
-def test_a_command_ends_with_one_line_and_leaves_nothing(kind: str, number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "step"), [*((kind, False) for kind in BODIES), ("waiting", True)])
+def test_a_command_ends_with_one_line_and_leaves_nothing(
+    kind: str, step: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step leaves the line to the command that runs it."""
+    if step:
+        monkeypatch.setenv(STEP, "1")
     process = started(tmp_path, BODIES[kind])
     is_ready(process)
-    assert ended(process, number) == (128 + number, SAID)
+    assert ended(process) == (130, "" if step else SAID)
     assert os.listdir(tmp_path) == ["work.py"]
 
 
-def test_a_step_leaves_the_line_to_the_command_that_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STEP, "1")
-    process = started(tmp_path, BODIES["waiting"])
-    is_ready(process)
-    assert ended(process, signal.SIGTERM) == (143, "")
-
-
-def test_a_program_that_imports_the_package_keeps_its_handlers() -> None:
-    code = "import signal, rnnreranker; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
-
-
-def test_a_command_in_the_background_goes_on_ignoring_sigint(tmp_path: Path) -> None:
-    """So does what it forks, which SIGTERM ends as usual."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as the shell does; the process inherits it
-    process = started(tmp_path, FORKED)
-    is_ready(process, "True True\n")
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    assert process.poll() is None
-    assert ended(process, signal.SIGTERM) == (143, SAID)
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to see processes in")
-@pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.long
-def test_processes_that_it_started_end_with_it_and_say_nothing(number: signal.Signals, tmp_path: Path) -> None:
+def test_processes_that_it_started_end_with_it_and_say_nothing(tmp_path: Path) -> None:
     pytest.importorskip("joblib", reason="joblib is not installed")
     process = started(tmp_path, WORKERS)
     is_ready(process)
     until = time.monotonic() + 120
     while len(list(tmp_path.glob("*.begun"))) < 2 and time.monotonic() < until:
         time.sleep(0.1)
-    assert ended(process, number) == (128 + number, SAID)
+    assert ended(process) == (130, SAID)
     until = time.monotonic() + 30
     while workers_of(process.pid) and time.monotonic() < until:
         time.sleep(0.1)

@@ -72,7 +72,7 @@ def test_a_written_form_holds_the_settings_of_labels(tmp_path: Path) -> None:
         ({"method": "hard:from=neighbours"}, "^method=hard:from=neighbours: method hard: not from neighbours"),
         ({"method": "hard", "depth": 0}, "^depth=0: expected an integer >= 1$"),
         ({"method": "hard", "topic": "x"}, "^no argument topic, did you mean topics"),
-        ({"method": "hard", "backend": "rai"}, "^backend=rai: did you mean ray"),
+        ({"method": "hard", "backend": "rai"}, "^backend='rai': expected one of threads"),
         ({"method": "hard", "output": "x.tsv"}, r"^output=x\.tsv: expected a name that ends in \.parquet"),
     ],
 )

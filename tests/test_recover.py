@@ -161,7 +161,7 @@ def test_what_is_refused(made: Made) -> None:
     few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
     with pytest.raises(InputError, match="no query has 2 positives and a judged negative"):
         measure_recovery(visible_positives(made.run, few, made.vectors, made.queries, PLAIN))
-    with pytest.raises(InputError, match="unjudged=negativ: did you mean negative"):
+    with pytest.raises(InputError, match="unjudged='negativ': expected one of skip, negative"):
         check(RecoverRequest("index", "topics", "qrels", unjudged="negativ"))
     with pytest.raises(InputError, match="query q has no vector"):
         list(visible_positives(made.run, made.qrels, made.vectors, QueryVectors(("x",), made.queries.vectors), PLAIN))

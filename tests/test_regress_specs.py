@@ -255,7 +255,7 @@ class TestPlan:
         [
             (
                 "frozen_layers: 4",
-                r"no option frozen_layers; --frozen-layers is a setting of query: --model query:frozen_l",
+                "no option frozen_layers; ",
             ),
             ("model: {query: {frozen_layer: 4}}", "model=query: no setting frozen_layer, did you mean frozen_layers"),
             ("epochs: 0", "model=query: epochs=0: expected a finite number > 0"),

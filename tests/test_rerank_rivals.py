@@ -200,7 +200,7 @@ def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
 
 
 def test_bad_parameters_are_named_all_at_once() -> None:
-    with pytest.raises(InputError, match="alpha=nan: expected a number in \[0, 1e\+06\]; context=True: expected"):
+    with pytest.raises(InputError, match=r"alpha=nan: expected a finite number .*; context=True: expected"):
         RegulariseParams(alpha=math.nan, context=True)
     with pytest.raises(InputError, match="fb_docs=0: expected"):
         PrfParams("average:fb_docs=0")
@@ -212,7 +212,7 @@ def test_bad_parameters_are_named_all_at_once() -> None:
         make_params("reranker", "prf", {"feedback": "average", "fb_alpha": 0.5})
     with pytest.raises(InputError, match=r"feedback=rocchio:fb_docs=3: fb_docs twice; give it once"):
         make_params("reranker", "prf", {"feedback": {"rocchio": {"fb_docs": 3}}, "fb_docs": 4})
-    with pytest.raises(InputError, match="preset tas-b: presets are for jaccard-plain and rnn, not for zhong"):
+    with pytest.raises(InputError, match="preset tas-b: not known"):
         make_params("reranker", "zhong", {}, "tas-b")
     with pytest.raises(InputError, match="rerank zhong: got RnnParams, expected ZhongParams"):
         make_reranker("zhong", ArrayVectors(np.zeros((0, 2)), []), RnnParams())
@@ -237,7 +237,7 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
     with pytest.raises(SystemExit) as exited:
         search([*start, "--k1", "2"])
     assert exited.value.code == 2
-    assert "--k1 is a setting of" in capsys.readouterr().err
+    assert "unrecognized arguments: --k1" in capsys.readouterr().err
     for flags, message in (
         (["--rerank", "zong"], "--rerank zong: zong: no such reranker; did you mean zhong"),
         (["--rerank", "prf:alpha=1"], "no setting alpha"),

@@ -24,7 +24,7 @@ def expect_refusal(message: str) -> Any:
 def test_every_bad_field_is_told_at_once() -> None:
     with expect_refusal(
         "k=0: expected an integer >= 1; k_exp=True: expected an integer >= 1; "
-        "tau=nan: expected a number in [0, 1]; lam=1.5: expected a number in [0, 1]; "
+        "tau=nan: expected a finite number >= 0 and <= 1; lam=1.5: expected a finite number >= 0 and <= 1; "
         "weight='log': expected one of linear, exp, binary; weight_scale=inf: expected a finite number > 0; "
         "normalize='sum': expected one of max, mean or none; scale=None: expected one of minmax, none; "
         "context=2.5: expected an integer >= 1; variant='other': expected one of authors, paper"

@@ -37,7 +37,7 @@ Wing.presets = {"glider": Wing(span=20)}
         ({"span": 0}, "span=0: expected an integer >= 1"),
         ({"span": True}, "span=True: expected an integer >= 1"),
         ({"span": 2.5}, "span=2.5: expected an integer >= 1"),
-        ({"share": math.nan}, "share=nan: expected a number in [0, 1]"),
+        ({"share": math.nan}, "share=nan: expected a finite number >= 0 and <= 1"),
         ({"rate": 0.0}, "rate=0.0: expected a finite number > 0 or none"),
         ({"rate": "fast"}, "rate='fast': expected a finite number > 0 or none"),
         ({"kind": "bent"}, "kind='bent': expected one of flat, swept or none"),

@@ -103,7 +103,7 @@ def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, wor
         ),
         ({"scorer": "encoder:blocks=0"}, "scorer=encoder:blocks=0: blocks=0: expected", "--scorer encoder:blocks=0: "),
         ({"kind": "sparse", "other_index": True}, "other_index: is for model query, not", "--other-index: is for --m"),
-        ({"device": "tpu"}, "device=tpu: no name of a device", "--device tpu: no name of a device"),
+        ({"device": "tpu"}, "device=tpu: torch has no device tpu", "--device tpu: torch has no device tpu"),
         ({"kind": "cross", "fields": "text"}, "fields goes with documents", "--fields goes with --documents"),
         ({"encoder": "minilm:pooling=max"}, "pooling=max: expected mean or cls", "--encoder minilm:pooling=max: "),
     ],

@@ -118,7 +118,7 @@ def test_folds_test_every_topic_once(made: QuerySet) -> None:
     ("text", "said"),
     [
         ("lamda: [0.5]", "unknown parameter lamda, did you mean lam"),
-        ("tau: {low: 0, high: 1.5}", r"search space: tau=1.5: expected a number in \[0, 1\]"),
+        ("tau: {low: 0, high: 1.5}", r"search space: tau=1.5: expected a finite number >= 0 and <= 1"),
         ("k: 3", r"k: 3; expected \{low: …, high: …\}"),
         ("k: {low: 3}", "k: .*; expected"),
         ("k: {low: 3, high: 2}", "search space: k: .*low=3"),
@@ -372,7 +372,7 @@ def _space(folder: Path) -> Path:
     [
         ({"trials": -1, "folds": 1}, "trials=-1: expected an integer >= 0; folds=1: expected an integer >= 2"),
         ({"test_run": "r"}, "test_run needs test_topics and test_qrels"),
-        ({"protocol": "tree"}, "protocol=tree: did you mean trec"),
+        ({"protocol": "tree"}, "protocol='tree': expected one of trec"),
         ({"rerank": "mmr"}, "rerank=mmr: expected rnn, whose settings are searched"),
         ({"rerank": "rnn:from=neighbours"}, "rerank=rnn:from=neighbours: from: not in tuning"),
         ({"rerank": "rnn:k=0"}, "rerank=rnn:k=0: k=0: expected an integer >= 1"),

@@ -201,7 +201,7 @@ def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
         ({"loss": "triplet:alpha=2"}, "loss=triplet:alpha=2: no setting alpha"),
         ({"encoder": "minilm:max_length=7"}, "max_length=7: expected normalize or pooling"),
         ({"test_share": 2.0, "final_seeds": 0}, "final_seeds=0: expected an integer >= 1"),
-        ({"device": "tpu"}, "device=tpu: no name of a device"),
+        ({"device": "tpu"}, "device=tpu: torch has no device tpu"),
     ],
 )
 def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rnnreranker.base.arguments import argument, of_command
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import described, listed, setting_of
+from rnnreranker.base.method import described, listed
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.rnn import RnnParams
 
@@ -90,7 +90,7 @@ def test_settings_of_the_method_inside_stand_beside_it() -> None:
         ("expander", "ladr:ladr=adaptive", "no setting ladr"),
         ("reranker", "prf:depth=3", "rerank=prf:depth=3: no setting depth"),
         ("labeler", "collective:prf_positives=true", "no setting prf_positives"),
-        ("reranker", "mmr:preset=tas-b", "preset tas-b: presets are for jaccard-plain and rnn, not for mmr"),
+        ("reranker", "mmr:preset=tas-b", "preset tas-b: not known; give a YAML file or a known one, known: none"),
     ],
 )
 def test_what_cannot_be_chosen(kind: str, form: str, message: str) -> None:
@@ -113,16 +113,3 @@ def test_lists_of_methods() -> None:
     assert any(line.startswith("  k=10  k: neighbours") for line in described("rnn"))
     with pytest.raises(InputError, match=r"rn: no such method, did you mean .*rnn\?"):
         list(described("rn"))
-
-
-@pytest.mark.parametrize(
-    ("flag", "flags", "said"),
-    [
-        ("--k1", ["--retriever"], "--k1 is a setting of bm25: --retriever bm25:k1=VALUE"),
-        ("--k1", ["--output"], ""),
-        ("--batch", ["--expand"], "--batch is a setting of gar: --expand gar:batch=VALUE"),
-        ("--nothing", ["--rerank", "--retriever"], ""),
-    ],
-)
-def test_flags_that_are_settings_of_methods(flag: str, flags: list[str], said: str) -> None:
-    assert setting_of(flag, flags) == said

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, 
 from typing import Any, TypeVar
 
 from rnnreranker.base.apart import check_apart
-from rnnreranker.base.arguments import flag, in_command, of_command
+from rnnreranker.base.arguments import argument, flag, in_command, of_command
 from rnnreranker.base.errors import (
     DataWarning,
     InputError,
@@ -31,64 +31,39 @@ from rnnreranker.base.method import names as known_methods
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.quiet import quiet_others
-from rnnreranker.base.request import NUMBERS, kinds_of
-from rnnreranker.base.settings import READERS, Params, hints_of, member, typed_name, words_of
+from rnnreranker.base.settings import Hint, Params, Typed, hints_of, typed
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
-LOGGER = logging.getLogger("rnnreranker")  # whom messages go to where no command is at work
+LOGGER = logging.getLogger("rnnreranker")  # for messages of Python calls
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
-UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for whom the command is a step of another:
-# a plan tells what is lacking from a mistake
+UNAVAILABLE = 75  # in place of BAD_INPUT where something is missing here, for a command that runs this one as a step
 INTERRUPTED = "interrupted: nothing half-written; run the same command again to go on"
 STEP = "RNNRERANKER_STEP"  # set in the environment: the command is a step of another one, which prints that line itself
-TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show where they were raised
+TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: unforeseen errors show where they were raised
 
 
 def run(main: Callable[[Sequence[str]], int]) -> int:
-    """Call a command's `main` with the process's arguments; an error is one line and an exit code.
+    """Call a command's `main` with the process's arguments; an error is one line and an exit code, Ctrl-C is 130.
 
-    Ctrl-C and SIGTERM raise KeyboardInterrupt; the exit code is 130 or 143. With RNNRERANKER_TRACEBACK in the
-    environment, an unforeseen error shows its traceback.
+    With RNNRERANKER_TRACEBACK in the environment, an unforeseen error shows its traceback.
     """
     quiet_others()
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+    phases.start()
     try:
-        return _run(main)
-    except KeyboardInterrupt as error:
-        phases.clear()
-        if STEP not in os.environ:
-            print(INTERRUPTED, file=sys.stderr)
-        return 128 + (error.args[0] if error.args else signal.SIGINT)
-
-
-def _terminate(number: int, frame: object) -> None:
-    raise KeyboardInterrupt(number)
-
-
-def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interruption that a library turned into an error, as an import does."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def _run(main: Callable[[Sequence[str]], int]) -> int:
-    try:
-        phases.start()
-        with phases.phase(phases.STARTING), of_command():
+        with phases.phase("starting"), of_command():
             code = main(sys.argv[1:])
         sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
         return code
     except BrokenPipeError:  # the reader of our pipe has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except KeyboardInterrupt:
+        phases.clear()
+        if STEP not in os.environ:
+            print(INTERRUPTED, file=sys.stderr)
+        return 128 + signal.SIGINT
     except Exception as error:
-        if interruption := _interruption(error):
-            raise interruption from None
         if os.environ.get(TRACEBACK) and not isinstance(error, RnnrerankerError):
             raise
         phases.clear()
@@ -97,28 +72,13 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
         return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
 
 
-@dataclasses.dataclass
-class _Done:
-    what: str
-    unit: str
-    total: int | None
-    count: int = 0
-
-    def __str__(self) -> str:
-        what = f"{self.what}: " if self.what else ""
-        return f"{what}{self.count:,} {'' if self.total is None else f'of {self.total:,} '}{self.unit}"
-
-
 def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:
     """The iterable; in a command the phase shows `what` and the number of finished items."""
-    if not in_command():
-        yield from iterable
-        return
-    done = _Done(what, unit, len(iterable) if total is None and isinstance(iterable, Sized) else total)
-    phases.tell(done)
-    for item in iterable:
+    total = len(iterable) if total is None and isinstance(iterable, Sized) else total
+    of_all = "" if total is None else f"of {total:,} "
+    for count, item in enumerate(iterable):
+        phases.tell(lambda done=count: f"{what}: {done:,} {of_all}{unit}".removeprefix(": "))  # type: ignore[misc]
         yield item
-        done.count += 1
 
 
 def cores() -> int:
@@ -158,14 +118,9 @@ class _Parser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's; refuses an output that is an input."""
         parsed, unknown = self.parse_known_args(args, namespace)
-        known = flags_of_parser(self)
         if unknown:
-            from rnnreranker.base.method import setting_of
-
-            flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
-            if said := [now for one in flags if (now := setting_of(one, known))]:
-                self.error("; ".join(said))
-            hints = (nearest(one, known) for one in flags)
+            known = flags_of_parser(self)
+            hints = [nearest(one.partition("=")[0], known) for one in unknown if one.startswith("--")]
             hint = next((f"; {hint}" for hint in hints if hint.startswith("did you mean")), "")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         check_apart(vars(parsed))
@@ -192,9 +147,10 @@ def main(function: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], 
 
 def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
     """The request of a command: fields from the flags of the same names, and `given` ones."""
-    named = {field.name for field in dataclasses.fields(kind)} - set(given)  # type: ignore[arg-type]
-    with naming_flags(named):
-        return kind(**{name: value for name, value in vars(args).items() if name in named}, **given)
+    hints = {name: hint for name, hint in hints_of(kind).items() if name not in given}
+    typed = {name: value for name in hints if (value := getattr(args, name, None)) is not None}
+    with naming_flags(hints):
+        return kind(**typed, **given)
 
 
 def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> None:
@@ -204,31 +160,76 @@ def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> N
         names: of the fields, in the order of the help.
         metavars: name → value in the help, for fields without one; "" hides the flag.
     """
-    fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in names:
-        field, declared, about = fields[name], str(fields[name].type), fields[name].metadata
-        kinds, required = kinds_of(declared), field.default is dataclasses.MISSING
-        options: dict[str, Any] = {"dest": name, "default": None if required else field.default}
-        shown_value = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-        usual = "" if isinstance(options["default"], bool | None) or shown_value == "" else f" (default: {shown_value})"
-        text = about["help"] + (f": {', '.join(words)}" if (words := words_of(field, str)) else "")
-        if method := about.get("method"):
-            text = f"{', '.join(known_methods(method))}{text}"
-        shown = flag(typed_name(field))
-        if "bool" in kinds:
-            options["action"] = "store_false" if field.default else "store_true"
-            shown = flag(f"no_{name}") if field.default else shown
-        else:
-            number = next((NUMBERS[one] for one in kinds if one in NUMBERS), float if "[float]" in declared else str)
-            metavar = metavars.get(name) or about.get("metavar")
-            options |= {"type": READERS.get(number, str), "choices": words or None, "required": required}
-            options["metavar"] = metavar or ("N" if number is int else typed_name(field).upper())
-            if about.get("many"):
-                options |= {"action": "append", "default": [] if field.default == () else None}
-            elif kinds[0] == "Sequence":
-                options["nargs"] = "+"
-        hidden = metavars.get(name) == ""
-        group.add_argument(shown, help=argparse.SUPPRESS if hidden else (text + usual).replace("%", "%%"), **options)
+        hint = hints_of(kind)[name]
+        default, about = hint.field.default, hint.field.metadata
+        text = f"{', '.join(known_methods(about['method']))}{about['help']}" if about["method"] else about["help"]
+        text += f": {', '.join(hint.words)}" if hint.words else ""
+        if isinstance(default, int | float | str | tuple) and hint.number is not bool and default not in ((), ""):
+            text += f" (default: {' '.join(map(str, default)) if isinstance(default, tuple) else default})"
+        options: dict[str, Any] = {"default": default}
+        if default is dataclasses.MISSING:
+            options = {"required": True}
+        if hint.number is bool:
+            options |= {"action": "store_const", "const": not default}
+        elif about["many"]:
+            options |= {"action": "append", "default": None}
+        elif hint.types[0] is Sequence:
+            options["nargs"] = "+"
+        shown = f"no_{name}" if default is True else hint.flag
+        _add_flag(group, hint, shown, text, metavars.get(name), dest=name, **options)
+
+
+def add_dataclass_flags(
+    group: Any,
+    settings: type[Params],
+    skip: Collection[str] = (),
+    base: Params | None = None,
+    shown: Collection[str] | None = None,
+) -> None:
+    """Add a flag for each field of a settings class; `given` returns the typed ones.
+
+    Args:
+        skip: fields without a flag; shown: fields in the help, None = all.
+        base: the defaults in the help; None = those of the class.
+    """
+    for name in hints_of(settings):
+        if name not in skip:
+            add_setting_flag(group, settings, name, base=base, hidden=shown is not None and name not in shown)
+
+
+def add_setting_flag(
+    group: Any, settings: type[Params], name: str, before: str = "", base: Params | None = None, hidden: bool = False
+) -> None:
+    """Add the flag of a setting; before: text before its help; base, hidden: as in `add_dataclass_flags`."""
+    hint = hints_of(settings)[name]
+    usual = hint.field.default if base is None else getattr(base, name)
+    usual = "none" if usual is None else ("no", "yes")[usual] if isinstance(usual, bool) else usual
+    text = f"{before}{hint.field.metadata.get('help', '')} (default: {usual})"
+    options: dict[str, Any] = {"action": argparse.BooleanOptionalAction} if hint.number is bool else {}
+    if words := hint.words:
+        options = {"choices": [*words, "none"] if hint.optional else words, "metavar": None}
+    options |= {"metavar": hint.flag.upper()} if hint.number in (int, float) else {}
+    _add_flag(group, hint, hint.flag, text, "" if hidden else None, dest=hint.flag, default=None, **options)
+
+
+def _add_flag(group: Any, hint: Hint, name: str, text: str, value: str | None, **options: Any) -> None:
+    """Add a flag; its dataclass refuses what is no number; value: its name in the help, "" hides the flag."""
+    if hint.number is not bool:
+        usual = value or hint.field.metadata.get("metavar") or ("N" if hint.number is int else hint.flag.upper())
+        options = {
+            "choices": hint.words or None,
+            "metavar": usual,
+            "type": _reader(hint),
+        } | options
+    help_text = argparse.SUPPRESS if value == "" else text.replace("%", "%%")
+    group.add_argument(flag(name), help=help_text, **options)
+
+
+def _reader(hint: Hint) -> Callable[[str], Any]:
+    if hint.number:
+        return lambda text: hint.checked(Typed(text))[0]
+    return float if float in hint.items else str
 
 
 def add_words(parser: Any, name: str, metavar: str, about: str, least: int = 1) -> None:
@@ -258,56 +259,11 @@ def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
     return word
 
 
-def add_dataclass_flags(
-    group: Any,
-    settings: type[Params],
-    skip: Collection[str] = (),
-    base: Params | None = None,
-    shown: Collection[str] | None = None,
-) -> None:
-    """Add a flag for each field of a settings class, with the default None; `given` returns the typed ones.
-
-    Args:
-        skip: fields without a flag; shown: fields in the help, None = all.
-        base: the defaults in the help; None = those of the class.
-    """
-    for field in dataclasses.fields(settings):
-        if field.name not in skip:
-            usual = field.default if base is None else getattr(base, field.name)
-            hidden = shown is not None and field.name not in shown
-            add_flag(group, field, hints_of(settings)[field.name], f"default: {shown_default(usual)}", hidden)
-
-
-def shown_default(default: Any) -> str:
-    return "none" if default is None else ("no", "yes")[default] if isinstance(default, bool) else str(default)
-
-
-def add_flag(
-    group: Any, field: dataclasses.Field[Any], hint: Any, about: str, hidden: bool = False, before: str = ""
-) -> None:
-    """Add the flag of a setting; about, before: text behind and before the help of the setting."""
-    text = f"{before}{field.metadata.get('help', '')} ({about})".strip().replace("%", "%%")
-    options: dict[str, Any] = {"default": None, "dest": typed_name(field)}
-    options["help"] = argparse.SUPPRESS if hidden else text
-    if member(hint) is bool:
-        options["action"] = argparse.BooleanOptionalAction
-    elif words := words_of(field, hint):
-        options["choices"] = [*words, "none"] if type(None) in typing.get_args(hint) else words
-    else:
-        options |= {"type": _reader(hint), "metavar": typed_name(field).upper()}
-    group.add_argument(flag(typed_name(field)), **options)
-
-
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
     """The fields of `settings` that were typed; 'none' is None if the field allows it."""
     hints = hints_of(settings)
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(settings):
-        value = getattr(args, typed_name(field), None)
-        if value is not None:
-            optional = type(None) in typing.get_args(hints[field.name])
-            values[field.name] = None if optional and value == "none" else value
-    return values
+    values = {name: getattr(args, hint.flag, None) for name, hint in hints.items()}
+    return typed({name: value for name, value in values.items() if value is not None}, hints)
 
 
 def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = None, base: P | None = None) -> P:
@@ -317,14 +273,14 @@ def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = Non
         InputError: no such preset or file, values out of range, by their flags.
     """
     base = settings.named(preset, base) if preset else base or settings()
-    typed = given(args, settings)
-    with naming_flags(typed):
-        return dataclasses.replace(base, **typed)
+    values = given(args, settings)
+    with naming_flags(values):
+        return dataclasses.replace(base, **values)
 
 
 @contextlib.contextmanager
 def naming_flags(typed: Collection[str]) -> Iterator[None]:
-    """A block whose errors name flags in place of the settings fields in `typed`.
+    """A block whose errors name flags in place of the fields in `typed`.
 
     >>> with naming_flags(["k_exp"]):
     ...     raise InputError("k_exp=0: expected an integer >= 1")
@@ -333,23 +289,10 @@ def naming_flags(typed: Collection[str]) -> Iterator[None]:
     """
 
     def named(match: re.Match[str]) -> str:
-        value = "" if match[2] == "True" else f" {match[2]}"
-        return f"{flag(match[1])}{value}: expected" if match[1] in typed else match[0]
+        return f"{argument(match[1], match[2].strip(chr(39)))}: expected" if match[1] in typed else match[0]
 
-    try:
-        yield
-    except InputError as error:
-        raise InputError(re.sub(r"\b(\w+)=(\S+): expected", named, str(error))) from None
-
-
-def _reader(hint: Any) -> Any:
-    members = [member for member in typing.get_args(hint) if member is not type(None)]
-    if not members:
-        return READERS.get(hint, hint)
-    read_one = READERS.get(members[0], members[0])
-
-    def read(text: str) -> Any:
-        return text if text == "none" else read_one(text)
-
-    read.__name__ = f"{members[0].__name__} or none"  # argparse names it in its message
-    return read
+    with of_command():
+        try:
+            yield
+        except InputError as error:
+            raise InputError(re.sub(r"\b(\w+)=([^;]+?): expected", named, str(error))) from None

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, brief, nearest, require
+from rnnreranker.base.errors import InputError, brief, require
 from rnnreranker.base.settings import setting
 
 AUTO = "auto"
 EXACT = "float32"
 DTYPES = (EXACT, "bfloat16", "float16")
-NAME = re.compile(r"cpu|mps|cuda(:\d+)?")
 ON_DEVICES = f"of models: cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
-KNOWN = f"cpu, cuda, cuda:1, several as cuda:0,cuda:1, mps or {AUTO}"
 
 
 @dataclass(frozen=True)
@@ -53,30 +49,29 @@ def devices_of(device: str | Devices | None, compute_dtype: str = EXACT) -> Devi
     """The devices of an argument; None = the processor in float32.
 
     Args:
-        device: one of `KNOWN`, or `Devices`; `auto` is torch's GPU, else None.
+        device: cpu, cuda, cuda:1, several as cuda:0,cuda:1, mps, or `Devices`; `auto` is torch's GPU, else None.
         compute_dtype: one of `DTYPES`.
 
     Raises:
-        InputError: unknown name or type, a device that torch does not have here.
+        InputError: unknown type, a device that torch does not have here.
         MissingDependencyError: torch is not installed.
     """
     if isinstance(device, Devices):
         return device
-    if not isinstance(device, str | None):
-        raise InputError(f"{argument('device', brief(device))}: expected the name of a device, as cuda")
-    if not isinstance(compute_dtype, str) or compute_dtype not in DTYPES:
-        shown = argument("compute_dtype", compute_dtype if isinstance(compute_dtype, str) else brief(compute_dtype))
-        raise InputError(f"{shown}: no such type; {nearest(str(compute_dtype), DTYPES)}")
+    if compute_dtype not in DTYPES or not isinstance(device, str | None):
+        shown = f"{argument('device', brief(device))}, {argument('compute_dtype', brief(compute_dtype))}"
+        raise InputError(f"{shown}: expected the name of a device, as cuda, and one of {', '.join(DTYPES)}")
     names: tuple[str, ...] = () if device is None else tuple(device.split(","))
-    if device == AUTO:
-        names = tuple(name.partition(":")[0] for name in devices_here() if name != "cpu")[:1]
-    for name in names:
-        _check(name)
-    if len({name.partition(":")[0] for name in names}) > 1 or len({*names}) < len(names):
-        raise InputError(f"{argument('device', device)}: expected different devices of one kind, as cuda:0,cuda:1")
-    if not names and compute_dtype == EXACT:
-        return None
-    return Devices(names or ("cpu",), compute_dtype)
+    if names not in ((), ("cpu",)):  # every build of torch has a processor: torch need not be imported to know
+        here = devices_here()
+        kinds = [name.partition(":")[0] for name in here]
+        names = tuple(kind for kind in kinds if kind != "cpu")[:1] if device == AUTO else names
+        if strange := {*names} - {*here, *kinds}:
+            others = f"torch has no device {min(strange)} here; expected some of {', '.join(here)}, or {AUTO}"
+            raise InputError(f"{argument('device', device)}: {others}")
+        if len({name.partition(":")[0] for name in names}) > 1 or len({*names}) < len(names):
+            raise InputError(f"{argument('device', device)}: expected different devices of one kind, as cuda:0,cuda:1")
+    return Devices(names or ("cpu",), compute_dtype) if names or compute_dtype != EXACT else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,25 +87,19 @@ class ComputesOnDevices:
         return devices_of(self.device, self.compute_dtype)
 
 
-def one_device(device: str) -> str:
-    """The first of the devices of an argument, perhaps "cpu"; errors as `devices_of`."""
-    devices = devices_of(device)
-    return "cpu" if devices is None else devices.names[0]
-
-
 def trained_on(device: str) -> str:
     """The device of a training, "cpu" or "cuda"; `auto` is a GPU of CUDA if there is one.
 
     Raises:
         InputError: another device; as `devices_of`.
     """
-    name = one_device(device)
-    if device == AUTO:
-        return name if name == "cuda" else "cpu"
-    if name not in ("cpu", "cuda") or device != name:
-        shown = argument("device", device)
-        raise InputError(f"{shown}: trained on cpu, cuda or {AUTO}; which GPU is for CUDA_VISIBLE_DEVICES to say")
-    return name
+    devices = devices_of(device)
+    name = "cpu" if devices is None else str(devices)
+    if name not in ("cpu", "cuda") and device != AUTO:
+        raise InputError(
+            f"{argument('device', device)}: expected cpu, cuda or {AUTO}; CUDA_VISIBLE_DEVICES chooses a GPU"
+        )
+    return "cuda" if name == "cuda" else "cpu"
 
 
 def devices_here() -> list[str]:
@@ -124,8 +113,8 @@ def put(model: Any, device: str, dtype: str) -> Any:
     """A module of torch on a device, its weights in the type; buffers keep theirs."""
     torch = require("torch", "computing on a device", "torch")
     model.to(device)
-    if dtype != EXACT:
-        for parameter in _floats(model):
+    for parameter in model.parameters() if dtype != EXACT else ():
+        if parameter.is_floating_point():
             parameter.data = parameter.data.to(getattr(torch, dtype))
     return model
 
@@ -133,26 +122,3 @@ def put(model: Any, device: str, dtype: str) -> Any:
 def least_cosine(*dtypes: str | None) -> float:
     """The least cosine between vectors computed in these types and in float32 on the processor."""
     return 1 - 2e-3 if {*dtypes} - {EXACT, None} else 1 - 1e-4
-
-
-def moved(array: Any, device: str) -> Any:
-    """An array of numpy as a tensor on a device; the copy to CUDA is asynchronous."""
-    torch = require("torch", "computing on a device", "torch")
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
-
-
-def _check(name: str) -> None:
-    if not NAME.fullmatch(name):
-        raise InputError(f"{argument('device', name)}: no name of a device; expected {KNOWN}")
-    if name == "cpu":  # every build of torch has it: torch need not be imported to know
-        return
-    here = devices_here()
-    if name not in (here if ":" in name else [one.partition(":")[0] for one in here]):
-        torch = require("torch", "computing on a device", "torch")
-        others = f"torch {torch.__version__} has no such device here"
-        raise InputError(f"{argument('device', name)}: {others}; expected one of {', '.join(here)}")
-
-
-def _floats(model: Any) -> Iterator[Any]:
-    return (one for one in model.parameters() if one.is_floating_point())

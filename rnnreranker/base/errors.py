@@ -73,7 +73,7 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
         raise MissingDependencyError(f"{name} is needed for {purpose}: {_how_to(install)}") from None
 
 
-FULL = {code: os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)}
+FULL = [os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)]
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -100,13 +100,14 @@ def brief(value: object, most: int = 80) -> str:
 
 def no_space(error: BaseException | str | None) -> str:
     """The reason of a failed write if it is the disk, also in causes and texts; else ""."""
-    if isinstance(error, str) or error is None:
-        return next((reason for reason in FULL.values() if error and reason.lower() in error.lower()), "")
-    if isinstance(error, OSError) and error.errno in FULL:
-        return FULL[error.errno]
-    if re.search(r"database or disk is full|failed writing file|\d+ requested and \d+ written", str(error)):
-        return FULL[errno.ENOSPC]  # SQLite, torch and NumPy say no more
-    return no_space(str(error)) or no_space(error.__cause__ or error.__context__)
+    while error:
+        said = str(error).lower()
+        if reasons := [reason for reason in FULL if reason.lower() in said]:
+            return reasons[0]
+        if re.search(r"database or disk is full|failed writing file|\d+ requested and \d+ written", said):
+            return FULL[0]  # SQLite, torch and NumPy say no more
+        error = None if isinstance(error, str) else error.__cause__ or error.__context__
+    return ""
 
 
 def said_of(error: Exception) -> str:

@@ -27,11 +27,9 @@ def path_of(value: Any, expected: str = "a path", argument: str = "") -> Path:
     path = Path(value).expanduser()
     try:
         os.stat(path)
-    except ValueError:  # NUL, or what is no Unicode text
-        raise InputError(f"{got}, and no file can have this name") from None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise InputError(f"{got}, and this name is too long") from None
+    except (OSError, ValueError) as error:  # ValueError: NUL, or what is no Unicode text
+        if not isinstance(error, OSError) or error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{got}, and no file can have this name") from None
     return path
 
 

@@ -6,13 +6,13 @@ import dataclasses
 import functools
 import importlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.settings import Params, expected, hints_of, typed, typed_name
+from rnnreranker.base.settings import Params, hints_of, typed
 from rnnreranker.base.written_form import PRESET, Written
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -20,30 +20,26 @@ GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels")  # to method
 
 
 class Kind(NamedTuple):
-    """The place of the methods of a kind, and their group of entry points.
+    """The files of the methods of a kind, and their group of entry points; imported: to know their names."""
 
-    folder: a name in .py is a file of several kinds, whose classes have a `kind` too.
-    each: the file of a method in its own folder.
-    """
-
-    folder: str
+    files: str
     group: str
-    each: str = ""
+    imported: bool = False
 
 
 KINDS = {
-    "retriever": Kind("methods/retrieve", "rnnreranker.retrievers"),
-    "feedback": Kind("methods/feedback", "rnnreranker.feedback"),
-    "reranker": Kind("methods/rerank", "rnnreranker.rerankers"),
-    "expander": Kind("methods/expand", "rnnreranker.expanders"),
-    "part": Kind("parts", "rnnreranker.parts", "part"),
-    "labeler": Kind("labels/methods", "rnnreranker.labelers"),
-    "loss": Kind("train/losses", "rnnreranker.losses"),
-    "trained-model": Kind("train/models", "rnnreranker.trained_models"),
-    "encoder": Kind("encode/named.py", "rnnreranker.encoders"),
-    "sparse-encoder": Kind("encode/named.py", "rnnreranker.sparse_encoders"),
-    "late-encoder": Kind("encode/named.py", "rnnreranker.late_encoders"),
-    "cross-encoder": Kind("encode/named.py", "rnnreranker.cross_encoders"),
+    "retriever": Kind("methods/retrieve/*.py", "rnnreranker.retrievers"),
+    "feedback": Kind("methods/feedback/*.py", "rnnreranker.feedback"),
+    "reranker": Kind("methods/rerank/*.py", "rnnreranker.rerankers"),
+    "expander": Kind("methods/expand/*.py", "rnnreranker.expanders"),
+    "part": Kind("parts/*/part.py", "rnnreranker.parts", imported=True),
+    "labeler": Kind("labels/methods/*.py", "rnnreranker.labelers"),
+    "loss": Kind("train/losses.py", "rnnreranker.losses"),
+    "trained-model": Kind("train/models.py", "rnnreranker.trained_models"),
+    "encoder": Kind("encode/named.py", "rnnreranker.encoders", imported=True),
+    "sparse-encoder": Kind("encode/named.py", "rnnreranker.sparse_encoders", imported=True),
+    "late-encoder": Kind("encode/named.py", "rnnreranker.late_encoders", imported=True),
+    "cross-encoder": Kind("encode/named.py", "rnnreranker.cross_encoders", imported=True),
 }
 NAMED = re.compile(r'^    name(?:: ClassVar\[str\])? = "(.+)"$', re.MULTILINE)  # in the class of a method
 
@@ -75,7 +71,7 @@ def find(kind: str, name: str) -> Any:
         InputError: unknown method (with the nearest names), or an unusable one of another package.
     """
     if name in _own(kind):
-        return _class_in(_own(kind)[name], name)
+        return next(one for one in _classes(_own(kind)[name]) if one.name == name)
     if name not in _foreign(kind):
         raise InputError(f"{kind} {name}: {no_method(kind, name)}")
     return _loaded(kind, _foreign(kind)[name])
@@ -96,16 +92,13 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
         InputError: unknown method, settings or preset, values out of range.
     """
     method = find(kind, name)
-    of: type[Params] = method.Params
-    hints = {field.name: hints_of(of)[field.name] for field in fields_of(method)}
     if preset is not None and getattr(method, "inner", None):
         values, preset = {**values, PRESET: preset}, None  # of the method inside
-    values = with_inner(method, values)
-    own = typed(values, hints)
-    if preset is not None and not of.presets:
-        raise InputError(f"preset {preset}: presets are for {_with_presets(kind)}, not for {name}")
+    own = typed(
+        with_inner(method, values), {field.name: hints_of(method.Params)[field.name] for field in fields_of(method)}
+    )
     usual = defaults_of(method)
-    return dataclasses.replace(of.named(preset, usual) if preset is not None else usual, **own)
+    return dataclasses.replace(method.Params.named(preset, usual) if preset is not None else usual, **own)
 
 
 def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,37 +144,24 @@ def known_needs() -> tuple[str, ...]:
     return (*GIVEN, *(need for part in parts for need in (part.gives, part.gives_queries) if need not in ("", *GIVEN)))
 
 
-def _with_presets(kind: str) -> str:
-    return " and ".join(name for name, method in methods(kind).items() if method.Params.presets) or "no method"
-
-
 @functools.cache
 def _own(kind: str) -> dict[str, str]:
-    folder, _, each = KINDS[kind]
-    home = f"{PACKAGE.name}.{folder.removesuffix('.py').replace('/', '.')}"
-    if folder.endswith(".py"):
-        classes = [vars(one) for one in vars(importlib.import_module(home)).values() if isinstance(one, type)]
-        own_names = (own["name"] for own in classes if own.get("kind", "encoder") == kind and "name" in own)
-        return dict.fromkeys(sorted(own_names), home)
-    if each:
-        modules = [f"{home}.{path.parent.name}.{each}" for path in (PACKAGE / folder).glob(f"*/{each}.py")]
-        kinds = sorted((_class_in(module) for module in modules), key=lambda one: (one.rank, one.name))
-        return {one.name: one.__module__ for one in kinds}
-    alone = (PACKAGE / folder).with_suffix(".py")  # before a folder of its name, which old bytecode may have left
-    module_of = {alone: home} if alone.is_file() else {}
-    module_of = module_of or {path: f"{home}.{path.stem}" for path in (PACKAGE / folder).glob("*.py")}
-    named = ((NAMED.findall(path.read_text(encoding="utf-8")), module) for path, module in module_of.items())
-    return dict(sorted((name, module) for own, module in named for name in own))
+    """Name → module of the methods of this package."""
+    module_of = {
+        path: ".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts))
+        for path in PACKAGE.glob(KINDS[kind].files)
+    }
+    if not KINDS[kind].imported:
+        named = ((NAMED.findall(path.read_text(encoding="utf-8")), module) for path, module in module_of.items())
+        return dict(sorted((name, module) for own, module in named for name in own))
+    classes = [one for module in module_of.values() for one in _classes(module) if getattr(one, "kind", kind) == kind]
+    return {one.name: one.__module__ for one in sorted(classes, key=lambda one: (getattr(one, "rank", 0), one.name))}
 
 
-@functools.cache
-def _class_in(module: str, name: str = "") -> Any:
-    """The class of a method in its module; "" = with any name."""
-    for one in vars(importlib.import_module(module)).values():
-        own = vars(one).get("name") if isinstance(one, type) and one.__module__ == module else None
-        if own and name in ("", own):
-            return one
-    raise AssertionError(f"{module} defines no class whose name is {name or 'said'}")
+def _classes(module: str) -> list[Any]:
+    """The classes with a name of their own that a module defines."""
+    classes = [one for one in vars(importlib.import_module(module)).values() if isinstance(one, type)]
+    return [one for one in classes if one.__module__ == module and isinstance(vars(one).get("name"), str)]
 
 
 @functools.cache
@@ -202,10 +182,8 @@ def _loaded(kind: str, entry: metadata.EntryPoint) -> Any:
         method = entry.load()
     except Exception as error:  # whatever the other package raises while it is imported
         raise InputError(f"{where}: cannot be loaded ({type(error).__name__}: {error}); mend or remove it") from error
-    if not isinstance(getattr(method, "Params", None), type) or not issubclass(method.Params, Params):
-        raise InputError(f"{where}: expected a class with Params, a subclass of rnnreranker.plugins.Params")
-    if getattr(method, "name", None) != entry.name:
-        raise InputError(f"{where}: its name is {getattr(method, 'name', None)!r}; the two must be the same")
+    if getattr(method, "name", None) != entry.name or not issubclass(getattr(method, "Params", object), Params):
+        raise InputError(f"{where}: expected a class with this name, and Params of rnnreranker.plugins.Params")
     if kind != "part" and (strange := sorted(set(getattr(method, "needs", ())) - set(known_needs()))):
         raise InputError(f"{where}: needs {', '.join(strange)}; expected some of {', '.join(known_needs())}")
     return method
@@ -244,28 +222,6 @@ class Inputs:
         return self._loaded[name]
 
 
-TAKEN_BY = {  # kind of method → the flag that takes its written form
-    **{"retriever": "--retriever", "feedback": "--prf", "expander": "--expand", "reranker": "--rerank"},
-    **{"part": "--parts", "labeler": "--method", "loss": "--loss", "trained-model": "--model"},
-}
-USUAL = {"reranker": "rnn", "labeler": "evidence", "trained-model": "query"}  # named first, of several that have it
-
-
-def setting_of(unknown: str, flags: Collection[str]) -> str:
-    """The method of an unknown flag, in a command with these flags; "" if there is none.
-
-    >>> setting_of("--k1", ["--retriever"])
-    '--k1 is a setting of bm25: --retriever bm25:k1=VALUE'
-    """
-    name = unknown.removeprefix("--").removeprefix("no-").replace("-", "_")
-    takers = [(kind, method, taker) for kind, taker in TAKEN_BY.items() for method in names(kind)]
-    for kind, method, taker in sorted(takers, key=lambda one: USUAL.get(one[0]) != one[1]):
-        for field in fields_of(find(kind, method)) if taker in flags else ():
-            if name in (field.name, typed_name(field)):
-                return f"{unknown} is a setting of {method}: {taker} {method}:{field.name}=VALUE"
-    return ""
-
-
 def listed() -> Iterator[str]:
     """A line for each kind of method, and for each method: name and first line of its docstring."""
     for kind in KINDS:
@@ -285,23 +241,23 @@ def described(name: str) -> Iterator[str]:
         yield f"{kind} {name}: {first_line(method)}"
         if presets := sorted(method.Params.presets):
             yield f"  preset={'|'.join(presets)}, or a YAML file"
-        yield from _settings(defaults_of(method), fields_of(method))
+        yield from _settings(defaults_of(method), {field.name for field in fields_of(method)})
         if inner := getattr(method, "inner", None):
             yield f"and in the same written form those of the {inner[1]} that {inner[0]} names"
         if (of_encoder := getattr(method, "OfEncoder", None)) is not None:
-            yield "settings of its encoder, which may stand among them or behind its name, NAME:KEY=VALUE:"
-            yield from _settings(of_encoder(), dataclasses.fields(of_encoder))
+            yield "settings of its encoder, which may be among them or behind its name, NAME:KEY=VALUE:"
+            yield from _settings(of_encoder())
         if (beside := getattr(method, "Beside", None)) is not None:
             yield f"settings of every {kind}, in the same written form:"
-            yield from _settings(beside(), dataclasses.fields(beside))
+            yield from _settings(beside())
 
 
-def _settings(usual: Any, fields: Iterable[dataclasses.Field[Any]]) -> Iterator[str]:
+def _settings(usual: Any, names: Collection[str] | None = None) -> Iterator[str]:
     """Two lines a setting: its default and help, and the values it takes."""
-    hints = hints_of(type(usual))
-    for field in fields:
-        yield f"  {field.name}={shown(getattr(usual, field.name))}  {field.metadata.get('help', '')}"
-        yield f"    {expected(field, hints[field.name])}"
+    for name, hint in hints_of(type(usual)).items():
+        if names is None or name in names:
+            yield f"  {name}={shown(getattr(usual, name))}  {hint.field.metadata.get('help', '')}"
+            yield f"    {hint.expected}"
 
 
 def first_line(method: Any) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +51,3 @@ def write_page(path: Path, text: str) -> None:
         raise InputError(f"{path.parent}: no folder can be made there ({error.strerror}); choose another") from None
     with write_atomically(path) as stream:
         stream.write(text.encode())
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; columns of numbers are aligned right."""
-    aligned = ["---" if any(re.search("[A-Za-z]", line[at]) for line in rows) else "--:" for at in range(len(head))]
-    lines = [" | ".join((text or "–").replace("|", r"\|") for text in line) for line in rows]
-    return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(aligned)}|", *(f"| {line} |" for line in lines)])

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +19,7 @@ from rnnreranker._version import __version__
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
+from rnnreranker.base.settings import Checked
 from rnnreranker.base.strict import read_json
 
 SCHEMA = 3
@@ -39,7 +40,7 @@ VERSIONS_OF = (
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Checked):
     """One result; unknown fields are empty.
 
     Attributes:
@@ -52,7 +53,7 @@ class Record:
         machine: system, architecture, cores, Python; versions: package → version; seconds: of the whole.
     """
 
-    kind: str
+    kind: str = field(metadata={"one_of": lambda: [*KINDS]})
     spec: str
     name: str
     outcome: dict[str, Any]
@@ -63,18 +64,6 @@ class Record:
     machine: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(f"record kind {self.kind!r}: expected one of {', '.join(KINDS)}")
-
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("kind", "spec", "name", "commit", "date", "machine"), (str,)),
-    **dict.fromkeys(("outcome", "inputs", "versions"), (dict,)),
-    "commands": (list,),
-    "seconds": (float, int),
-}
 
 
 def made_here(
@@ -145,23 +134,15 @@ def read_records(path: str | Path) -> list[Record]:
     if not path.is_file():
         return []
     content = read_json(path, repair="record it again")
-    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA or not isinstance(content.get("records"), list):
         raise InputError(f"{path}: expected records of schema {SCHEMA}; record it again")
-    known = {entry.name for entry in fields(Record)}
     records = []
-    if not isinstance(entries := content.get("records", []), list):
-        raise InputError(f"{path}: records: expected a list; record it again")
-    for number, entry in enumerate(entries):
-        if not isinstance(entry, dict) or not set(NEEDED) <= set(entry) <= known:
-            raise InputError(f"{path}: record {number + 1} is not one; expected the keys {', '.join(sorted(known))}")
-        with contextlib.suppress(KeyError, IndexError, TypeError):  # then its type is wrong
-            entry |= {name: content[name][entry[name]] for name in SHARED if isinstance(entry.get(name), int)}
-        if wrong := [key for key, value in entry.items() if not isinstance(value, _TYPES[key])]:
-            raise InputError(f"{path}: record {number + 1}: {wrong[0]} is no {_TYPES[wrong[0]][0].__name__}")
+    for number, entry in enumerate(content["records"], 1):
         try:
-            records.append(Record(**entry))
-        except InputError as error:
-            raise InputError(f"{path}: record {number + 1}: {error}") from None
+            shared = {name: content[name][entry[name]] for name in SHARED if name in entry}
+            records.append(Record(**{**entry, **shared}))
+        except (InputError, KeyError, IndexError, TypeError) as error:
+            raise InputError(f"{path}: record {number} is not one ({error}); record it again") from None
     return records
 
 

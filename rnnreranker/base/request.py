@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,93 +9,30 @@ from typing import Any, TypeVar
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.settings import checked, setting
+from rnnreranker.base.settings import Checked, hints_of, setting
 
 T = TypeVar("T")
 
 
 def asked(kind: type[T], given: Mapping[str, Any]) -> T:
     """The request of a call from Python; InputError: unknown arguments, with the nearest names."""
-    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    known = hints_of(kind)
     if unknown := [name for name in given if name not in known]:
         raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
     return kind(**given)
 
 
-class Request:
+class Request(Checked):
     """The arguments of a command or a library function; a subclass is a frozen dataclass.
 
     Raises:
         InputError: arguments of other types, or out of range, in one message.
     """
 
-    def __post_init__(self) -> None:
-        problems = []
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value, kinds = getattr(self, field.name), kinds_of(str(field.type))
-            if number := next((NUMBERS[kind] for kind in kinds if kind in NUMBERS), None):
-                value, problem = checked(field, number | None if "None" in kinds else number, value)
-                object.__setattr__(self, field.name, value)
-            else:
-                words, problem = field.metadata.get("one_of", list)(), ""
-                if not _is_one_of(value, kinds):
-                    problem = f"{argument(field.name)}: got {_name(value)}; expected {' or '.join(kinds)}"
-                elif words and isinstance(value, str) and value not in words:
-                    problem = f"{argument(field.name, value)}: {nearest(value, words)}"
-            problems += [problem] if problem else []
-        if problems:
-            raise InputError("; ".join(problems))
-
     def shown(self, name: str) -> str:
         """An argument's path or name, for messages; of an object the argument's name."""
         value = getattr(self, name)
         return str(value) if isinstance(value, str | Path) else argument(name)
-
-
-NUMBERS: dict[str, Any] = {"int": int, "float": float, "bool": bool}
-TYPES: dict[str, Any] = {
-    "str": str,
-    "Path": os.PathLike,
-    "Mapping": Mapping,
-    "Sequence": (list, tuple),
-    "None": type(None),
-}
-CLASSES = (
-    "Written",
-    "Run",
-    "IndexOnDisk",
-    "QueryVectors",
-    "ndarray",
-    "DataFrame",
-    "SoftLabels",
-)  # imported when needed
-ALIASES = {"Form": "str | Mapping | Written", "Qrels": "str | Path | Mapping | Sequence | DataFrame"}
-
-
-@functools.cache
-def kinds_of(annotation: str) -> tuple[str, ...]:
-    """The names of the types of an annotation, without modules and parameters."""
-    while (shorter := re.sub(r"\[[^][]*\]", "", annotation)) != annotation:
-        annotation = shorter
-    names = [name.strip().rpartition(".")[2] for name in annotation.split("|")]
-    return tuple(dict.fromkeys(one for name in names for one in _of_alias(name)))
-
-
-def _of_alias(name: str) -> tuple[str, ...]:
-    return kinds_of(ALIASES[name]) if name in ALIASES else (name,)
-
-
-def _is_one_of(value: Any, kinds: tuple[str, ...]) -> bool:
-    """Whether a value has one of these types; True if a type is unknown here."""
-    if any(kind not in TYPES and kind not in CLASSES for kind in kinds):
-        return True
-    names = {one.__name__ for one in type(value).__mro__}
-    return any(isinstance(value, TYPES[kind]) if kind in TYPES else kind in names for kind in kinds)
-
-
-def _name(value: Any) -> str:
-    shown = repr(value) if isinstance(value, str | bytes | int | float | None) else ""
-    return shown if 0 < len(shown) <= 40 else type(value).__name__
 
 
 Share = tuple[int, int]  # its number, from 0, and how many there are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dataclasses
 import functools
@@ -10,12 +11,20 @@ import numbers
 import operator
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Self, get_args, get_origin
 
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError, brief, nearest
+
+LIMITS = {"at_least": (operator.ge, ">="), "above": (operator.gt, ">"), "at_most": (operator.le, "<=")}
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # as typed, of less than 4,000 digits
+WORDS = {"true": True, "yes": True, "false": False, "no": False}  # of a boolean, as typed
+SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settings of several kinds
 
 
 def setting(
@@ -45,10 +54,8 @@ def setting(
         method: a kind of method, whose names begin the help text.
         many: whether the flag may be repeated.
     """
-    limits = {"at_least": at_least, "at_most": at_most, "above": above}
-    metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag}
-    metadata |= {"metavar": metavar, "method": method, "many": many}
-    return dataclasses.field(default=default, metadata=metadata)
+    about = {name: value for name, value in locals().items() if name not in ("default", "meaning")}
+    return dataclasses.field(default=default, metadata={"help": meaning, **about})
 
 
 def context_setting(default: int = 60) -> Any:
@@ -56,9 +63,155 @@ def context_setting(default: int = 60) -> Any:
     return setting(default, "N: candidates of a query that take part; others stay below", at_least=1)
 
 
+class Typed(str):
+    """A value as typed by the user, still to be read as the type of its setting."""
+
+
+class Hint(NamedTuple):
+    """What a field may be: values of some types, None if it is optional.
+
+    literal: the words of a Literal; items: the types of the elements of a sequence.
+    """
+
+    field: dataclasses.Field[Any]
+    types: tuple[Any, ...]
+    literal: tuple[str, ...]
+    optional: bool
+    items: tuple[Any, ...]
+
+    @property
+    def number(self) -> Any:
+        """int, float or bool; None for others."""
+        return next((one for one in self.types if one in (int, float, bool)), None)
+
+    @property
+    def words(self) -> list[str]:
+        """The words that a text may be; empty = any."""
+        return list(self.literal) or list(self.field.metadata.get("one_of", list)())
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line, with _ for -."""
+        return str(self.field.metadata.get("flag") or self.field.name).replace("-", "_")
+
+    @property
+    def expected(self) -> str:
+        """The values that it takes, in words."""
+        kind = self.number
+        if words := self.words:
+            said = f"one of {', '.join(words)}"
+        elif kind in (int, float):
+            limits = [
+                f"{sign} {value:g}" for name, (_, sign) in LIMITS.items() if (value := self._limit(name)) is not None
+            ]
+            said = " ".join(["an integer" if kind is int else "a finite number", " and ".join(limits)]).strip()
+        else:
+            named = {bool: "true or false", str: "a text"}
+            said = " or ".join(named.get(one) or one.__name__ for one in self.types)
+        return f"{said}{' or none' if self.optional else ''}"
+
+    def checked(self, value: Any) -> tuple[Any, str]:
+        """A value as a plain one, and the problem, or ""; 2.0 counts as 2, a `Typed` text as its value."""
+        kind = self.number
+        if isinstance(value, Typed):
+            value = _read(value, kind)
+        if value is None and self.optional:
+            return None, ""
+        given = value
+        if kind in (int, float):
+            good = isinstance(value, numbers.Real) and not isinstance(value, bool) and _fits(value)
+            if good:
+                value = int(value) if kind is int and value % 1 == 0 else float(value) if kind is float else value
+                limits = ((better, self._limit(name)) for name, (better, _) in LIMITS.items())
+                good = type(value) is kind and all(limit is None or better(value, limit) for better, limit in limits)
+        else:
+            good = isinstance(value, tuple(CHECKED.get(one, one) for one in self.types))
+            good = good and not (isinstance(value, str) and value not in (self.words or [value]))
+        return value, "" if good else f"{self.field.name}={brief(given)}: expected {self.expected}"
+
+    def _limit(self, name: str) -> Any:
+        return self.field.metadata.get(name)
+
+
+CHECKED: dict[Any, Any] = {Any: object, Path: os.PathLike, Sequence: (list, tuple), tuple: (list, tuple)}
+
+
+def _fits(value: Any) -> bool:
+    return -(2**63) <= int(value) < 2**63 if isinstance(value, numbers.Integral) else math.isfinite(value)
+
+
+def _read(text: str, kind: Any) -> Any:
+    """The value of a typed text, or the text itself."""
+    if kind is bool:
+        return WORDS.get(text, str(text))
+    if kind and NUMBER.fullmatch(text) and len(text) < 4000:
+        return int(text) if kind is int and text.lstrip("+-").isdigit() else float(text)
+    return str(text)
+
+
+class _Unloaded(type):
+    """Types whose modules need not be imported: a value is one if a class of its own has the name."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return cls.__name__ in {one.__name__ for one in type(value).__mro__}
+
+    def __getattr__(cls, name: str) -> Any:  # of a module, as np.ndarray
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Unloaded(name, (), {})
+
+
+class _Names(dict[str, Any]):
+    def __missing__(self, name: str) -> Any:
+        return Any if name == "Qrels" else _Unloaded(name, (), {})  # Qrels is a union; its readers check it
+
+
+def hints_of(kind: Any) -> dict[str, Hint]:
+    """Name → type and limits of each field of a settings class or request."""
+    return _hints_of(kind)
+
+
+@functools.cache
+def _hints_of(kind: Any) -> dict[str, Hint]:
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    declared: dict[str, Any] = {}
+    for one in reversed(kind.__mro__):
+        own = {name: said for name, said in vars(one).get("__annotations__", {}).items() if name in fields}
+        names = _Names(vars(builtins) | vars(sys.modules[one.__module__]))
+        declared |= typing.get_type_hints(type("Own", (), {"__annotations__": own}), {}, names)
+    return {name: _hint(field, declared[name]) for name, field in fields.items()}
+
+
+def _hint(field: dataclasses.Field[Any], declared: Any) -> Hint:
+    union = get_origin(declared) in (typing.Union, types.UnionType)
+    parts = get_args(declared) if union else (declared,)
+    literal = [word for part in parts if get_origin(part) is typing.Literal for word in get_args(part)]
+    kinds = [str if get_origin(part) is typing.Literal else get_origin(part) or part for part in parts]
+    own = tuple(kind for kind in dict.fromkeys(kinds) if kind is not type(None))
+    items = tuple(one for part in parts if get_origin(part) is Sequence for one in get_args(part))
+    return Hint(field, own, tuple(literal), type(None) in kinds, items)
+
+
+class Checked:
+    """Base of dataclasses that check each field by its type and limits; numbers become plain Python numbers.
+
+    Raises:
+        InputError: all wrong values, in one message.
+    """
+
+    def __post_init__(self) -> None:
+        problems = []
+        for name, hint in hints_of(type(self)).items():
+            value, problem = hint.checked(getattr(self, name))
+            object.__setattr__(self, name, value)
+            problems += [problem] if problem else []
+        if problems:
+            raise InputError("; ".join(problems))
+
+
 @dataclasses.dataclass(frozen=True)
-class Params:
-    """Base of all settings: checks each field by its type and limits; numbers become plain Python numbers.
+class Params(Checked):
+    """Base of all settings.
 
     Fields are int, float, bool, str, a Literal, or one of these or None. A plain value for an inherited field changes
     its default. Subclasses may set `presets` (named instances), `ours` (those that are not published) and `section`
@@ -79,24 +232,13 @@ class Params:
             if not isinstance(value, dataclasses.Field):
                 setattr(cls, field.name, dataclasses.field(default=value, metadata=field.metadata))
 
-    def __post_init__(self) -> None:
-        problems, hints = [], hints_of(type(self))
-        for field in dataclasses.fields(self):
-            value, problem = checked(field, hints[field.name], getattr(self, field.name))
-            object.__setattr__(self, field.name, value)
-            problems += [problem] if problem else []
-        if problems:
-            raise InputError("; ".join(problems))
-
     @classmethod
     def preset(cls, name: str) -> Self:
         """The settings of a preset; InputError: unknown (with the nearest names)."""
-        if not cls.presets:
-            raise InputError(f"preset {name}: there are no presets of {cls.__name__}; give a YAML file")
         if not isinstance(name, str) or name not in cls.presets:
+            shown = str(name) if isinstance(name, str | Path) else brief(name)
             raise InputError(
-                f"preset {str(name) if isinstance(name, str | Path) else brief(name)}: not known; "
-                f"give a YAML file or a known one, {nearest(str(name), cls.presets)}"
+                f"preset {shown}: not known; give a YAML file or a known one, {nearest(shown, cls.presets)}"
             )
         params: Self = cls.presets[name]
         return params
@@ -115,9 +257,10 @@ class Params:
         """
         if not isinstance(values, Mapping):
             raise InputError(f"{brief(values)}: expected a mapping of settings to values")
-        hints = {name: hint for name, hint in hints_of(cls).items() if name not in fixed}
         with located(shown):
-            return cls(**typed(values, hints), **fixed)
+            return cls(
+                **typed(values, {name: hint for name, hint in hints_of(cls).items() if name not in fixed}), **fixed
+            )
 
     @classmethod
     def from_yaml(cls, path: str | Path, base: Self | None = None) -> Self:
@@ -126,9 +269,10 @@ class Params:
         Raises:
             InputError: no such file, not YAML, unknown settings (with the nearest names), values out of range.
         """
-        content, where = read_section(path, cls.section)
-        with located(where):
-            return dataclasses.replace(base or cls(), **typed(cls.of_section(content), hints_of(cls)))
+        sections = _sections(path)
+        with located(str(path) if "" in sections else f"{path}: {cls.section}"):
+            content = cls.of_section(sections.get("", sections.get(cls.section, {})))
+            return dataclasses.replace(base or cls(), **typed(content, hints_of(cls)))
 
     @classmethod
     def of_section(cls, content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -140,130 +284,16 @@ class Params:
         return dataclasses.asdict(self)
 
 
-def hints_of(kind: Any) -> dict[str, Any]:
-    """Name → type of each field of a settings class."""
-    return _hints(kind)
+def typed(values: Mapping[str, Any], hints: Mapping[str, Hint]) -> dict[str, Any]:
+    """Values by name, the text `none` as None where it is allowed; InputError: as `check_names`."""
+    check_names(values, hints)
+    return {name: None if hints[name].optional and str(value) == "none" else value for name, value in values.items()}
 
 
-@functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-
-
-def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, str]:
-    """A field's value as a plain one, and the problem, or ""; 2.0 counts as 2."""
-    optional = type(None) in get_args(hint)
-    if value is None and optional:
-        return None, ""
-    kind, limits = member(hint), field.metadata.get("limits", {})
-    if words := words_of(field, hint):
-        good = isinstance(value, str) and value in words
-    elif kind is bool:
-        good = isinstance(value, bool)
-    elif kind in (int, float):
-        exact = kind is int and isinstance(value, numbers.Real) and not isinstance(value, bool) and value % 1 == 0
-        value = int(value) if exact else value
-        good = isinstance(value, numbers.Integral if kind is int else numbers.Real) and not isinstance(value, bool)
-        good = good and _fits(value) and _within(value, **limits)
-        value = (operator.index(value) if kind is int else float(value)) if good else value
-    else:
-        good = isinstance(value, str)
-    return value, "" if good else f"{field.name}={brief(value)}: expected {expected(field, hint)}"
-
-
-def expected(field: dataclasses.Field[Any], hint: Any) -> str:
-    """The values that a field takes, in words."""
-    kind = member(hint)
-    if words := words_of(field, hint):
-        said = f"one of {', '.join(words)}"
-    elif kind in (int, float):
-        said = _range(kind, **field.metadata.get("limits", {}))
-    else:
-        said = "true or false" if kind is bool else "a text"
-    return f"{said}{' or none' if type(None) in get_args(hint) else ''}"
-
-
-def _fits(value: Any) -> bool:
-    return -(2**63) <= int(value) < 2**63 if isinstance(value, numbers.Integral) else math.isfinite(value)
-
-
-def _within(
-    value: float, at_least: float | None = None, at_most: float | None = None, above: float | None = None
-) -> bool:
-    low = (at_least is None or value >= at_least) and (above is None or value > above)
-    return low and (at_most is None or value <= at_most)
-
-
-def _range(kind: type, at_least: float | None = None, at_most: float | None = None, above: float | None = None) -> str:
-    whole = kind is int
-    if at_most is not None:
-        low = f"[{at_least:g}" if at_least is not None else f"({above:g}" if above is not None else "(-inf"
-        return f"{'an integer' if whole else 'a number'} in {low}, {at_most:g}]"
-    word = "an integer" if whole else "a finite number"
-    if above is not None:
-        return f"{word} > {above:g}"
-    return word if at_least is None else f"{word} >= {at_least:g}"
-
-
-@functools.cache
-def member(hint: Any) -> Any:
-    """The type behind an optional one: int of `int | None`."""
-    return (
-        next((part for part in get_args(hint) if part is not type(None)), hint)
-        if type(None) in get_args(hint)
-        else hint
-    )
-
-
-@functools.cache
-def choices(hint: Any) -> list[str]:
-    """The words of a Literal, perhaps optional; empty for other types."""
-    hint = member(hint)
-    return list(get_args(hint)) if get_origin(hint) is Literal else []
-
-
-def words_of(field: dataclasses.Field[Any], hint: Any) -> list[str]:
-    """The words that a field allows, by its type or `one_of`; empty for other fields."""
-    words: list[str] = choices(hint) or field.metadata.get("one_of", list)()
-    return words
-
-
-class Typed(str):
-    """A value as typed by the user, still to be read as the type of its setting."""
-
-
-YES_OR_NO = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def plain(value: Any, hint: Any) -> Any:
-    """A value of YAML or of a written form, converted to a field's type if possible.
-
-    `none` is None; 1e-5, a text in YAML, is a number; other texts become numbers or booleans only if they are `Typed`.
-
-    >>> plain(Typed("5"), int | None), plain("5", int | None), plain(Typed("no"), bool)
-    (5, '5', False)
-    """
-    if not isinstance(value, str):
-        return value
-    kind = member(hint)
-    if value == "none" and type(None) in get_args(hint):
-        return None
-    if kind is float or (kind is int and isinstance(value, Typed)):
-        try:
-            return READERS[kind](value)
-        except ValueError:
-            return str(value)
-    if kind is bool and isinstance(value, Typed):
-        return YES_OR_NO.get(value, str(value))
-    return str(value)
-
-
-def typed(values: Mapping[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by name, converted to their types; InputError: unknown names, with the nearest ones."""
-    if unknown := [name for name in values if name not in hints]:
-        raise InputError("; ".join(f"no setting {name}, {nearest(str(name), hints)}" for name in unknown))
-    return {name: plain(value, hints[name]) for name, value in values.items()}
+def check_names(values: Iterable[str], known: Iterable[str]) -> None:
+    """Raise InputError for names of settings that are not known, with the nearest ones."""
+    if unknown := [name for name in values if name not in known]:
+        raise InputError("; ".join(f"no setting {name}, {nearest(str(name), known)}" for name in unknown))
 
 
 @contextlib.contextmanager
@@ -273,11 +303,6 @@ def located(where: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{where}: {error}" if where else str(error)) from None
-
-
-def typed_name(field: dataclasses.Field[Any]) -> str:
-    """The name of a field on the command line, with _ for -."""
-    return str(field.metadata.get("flag") or field.name).replace("-", "_")
 
 
 def words(values: Mapping[str, Any]) -> list[str]:
@@ -295,32 +320,6 @@ def words(values: Mapping[str, Any]) -> list[str]:
     return flags
 
 
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_WORDS = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
-
-
-def whole(text: str) -> int:
-    """The integer of a text; ValueError: another text, also `1_0` and digits of other scripts."""
-    if not _WHOLE.fullmatch(text) or len(text) > 4000:
-        raise ValueError(f"{text[:40]!r}: expected a whole number")
-    return int(text)
-
-
-def number(text: str) -> float:
-    """The number of a text, perhaps infinite or NaN; ValueError: another text, as in `whole`."""
-    if not _NUMBER.fullmatch(text) and not _WORDS.fullmatch(text):
-        raise ValueError(f"{text[:40]!r}: expected a number")
-    return float(text)
-
-
-READERS = {int: whole, float: number}
-whole.__name__, number.__name__ = "int", "float"  # messages on flags name them
-
-
-SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settings of several kinds
-
-
 def is_file_name(text: str) -> bool:
     """Whether a preset's text is a path: ends in .yaml or .yml, has a slash, or is a file."""
     return text.endswith((".yaml", ".yml")) or "/" in text or os.path.isfile(text)
@@ -328,28 +327,21 @@ def is_file_name(text: str) -> bool:
 
 def sections_of(path: str | Path) -> frozenset[str]:
     """The sections of a preset file; InputError: unreadable, no mapping."""
-    return frozenset(_content(path)) & frozenset(SECTIONS)
+    return frozenset(_sections(path)) - {""}
 
 
-def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
-    """The values of a section of a preset file, empty if missing, and their location for messages."""
-    content = _content(path)
-    if (schema := content.pop("schema", 1)) != 1:
-        raise InputError(f"{path}: schema {schema!r} is not known; this version reads schema 1")
-    if not set(content) & set(SECTIONS):
-        return content, str(path)
-    if strange := [str(key) for key in content if key not in SECTIONS]:
-        raise InputError(f"{path}: {', '.join(strange)} beside sections; expected only {', '.join(SECTIONS)}")
-    values = content.get(section) or {}
-    if not isinstance(values, dict):
-        raise InputError(f"{path}: {section}: expected a mapping of settings to values")
-    return values, f"{path}: {section}"
-
-
-def _content(path: str | Path) -> dict[str, Any]:
+def _sections(path: str | Path) -> dict[str, dict[str, Any]]:
+    """The values of each section of a preset file; "" = a file without sections."""
     from rnnreranker.base.strict import read_yaml
 
     content = read_yaml(path, "preset file")
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a mapping such as `k: 10`")
-    return content
+    if (schema := content.pop("schema", 1)) != 1:
+        raise InputError(f"{path}: schema {schema!r} is not known; this version reads schema 1")
+    if not set(content) & set(SECTIONS):
+        return {"": content}
+    for section, values in content.items():
+        if section not in SECTIONS or not isinstance(values, dict | None):
+            raise InputError(f"{path}: {section}: expected mappings of settings to values in {', '.join(SECTIONS)}")
+    return {section: values or {} for section, values in content.items()}

@@ -14,7 +14,6 @@ from rnnreranker.base.settings import Typed
 PRESET = "preset"  # a setting of every method that has presets
 _FORM = re.compile(r"(?P<name>[^\n]*?):(?P<settings>\w+=.*)", re.DOTALL)
 _SETTING = re.compile(r'(?P<key>\w+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^,"]*))(?:,(?=\w+=)|$)', re.DOTALL)
-_QUOTED = re.compile(r'("(?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,17 @@ class Written:
         """
         if isinstance(form, Written):
             return form
-        if isinstance(form, Mapping):
-            return cls._of_mapping(form)
+        if isinstance(form, Mapping) and len(form) == 1:
+            [(name, settings)] = form.items()
+            if isinstance(settings, Mapping | None):
+                params = dict(settings or {})
+                return cls(str(name), params, str(params.pop(PRESET, "") or ""))
         if not isinstance(form, str) or not form:
-            raise InputError(f"{form!r}: expected NAME or NAME:KEY=VALUE,KEY=VALUE")
+            raise InputError(f"{form!r}: expected NAME or NAME:KEY=VALUE,…, or {{name: {{key: value}}}}")
         whole = _FORM.fullmatch(form)
         if whole is None:
             return cls(form)
-        params: dict[str, Any] = {}
+        params = {}
         rest = whole["settings"]
         while rest:
             one = _SETTING.match(rest)
@@ -64,14 +66,6 @@ class Written:
             params[one["key"]] = Typed(value)
             rest = rest[one.end() :]
         return cls(whole["name"], params, str(params.pop(PRESET, "")))
-
-    @classmethod
-    def _of_mapping(cls, form: Mapping[str, Any]) -> Written:
-        settings = next(iter(form.values()), None)
-        if len(form) != 1 or not isinstance(settings, Mapping | None):
-            raise InputError(f"{dict(form)}: expected one name with its settings, {{name: {{key: value}}}}")
-        params = dict(settings or {})
-        return cls(str(next(iter(form))), params, str(params.pop(PRESET, "") or ""))
 
     def beside(self, typed: Mapping[str, Any], of: str) -> Written:
         """This form with the settings of flags, perhaps `preset`; InputError: a setting in both. of: the flag of the
@@ -95,16 +89,14 @@ class Written:
         )
 
 
-def read_joined(form: str | Mapping[str, Any] | Written | Sequence[Any], sign: str = "+") -> list[Written]:
-    """The methods of a line with a sign between them, or of a list.
+def read_joined(form: str | Mapping[str, Any] | Written | Sequence[Any]) -> list[Written]:
+    """The methods of a line with + between them, or of a list.
 
     >>> [one.name for one in read_joined("bm25:k1=0.9+dense")]
     ['bm25', 'dense']
     """
     if isinstance(form, str):
-        pieces = _QUOTED.split(form)
-        pieces[::2] = [piece.replace(sign, "\0") for piece in pieces[::2]]
-        return [Written.read(one) for one in "".join(pieces).split("\0")]
+        return _split(form, r"\+")
     return [Written.read(form)] if isinstance(form, Mapping | Written) else [Written.read(one) for one in form]
 
 
@@ -114,8 +106,12 @@ def read_listed(line: str) -> list[Written]:
     >>> [str(one) for one in read_listed("dense,terms:language=zh,stemmer=none,bm25")]
     ['dense', 'terms:language=zh,stemmer=none', 'bm25']
     """
-    pieces = _QUOTED.split(line)
-    pieces[::2] = [re.sub(r",(?!\w+=)", "\0", piece) for piece in pieces[::2]]
+    return _split(line, r",(?!\w+=)")
+
+
+def _split(line: str, sign: str) -> list[Written]:
+    pieces = re.split(r'("(?:[^"\\]|\\.)*")', line)  # those with odd numbers are in quotes
+    pieces[::2] = [re.sub(sign, "\0", piece) for piece in pieces[::2]]
     return [Written.read(one) for one in "".join(pieces).split("\0")]
 
 

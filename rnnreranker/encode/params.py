@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import Params, choices, hints_of, setting
+from rnnreranker.base.settings import Params, hints_of, setting
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class EncoderParams(Params):
         return {name: value for name, value in self.to_dict().items() if value != getattr(type(self)(), name)}
 
 
-POOLINGS = choices(hints_of(EncoderParams)["pooling"])
+POOLINGS = hints_of(EncoderParams)["pooling"].words
 TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
 WHERE_GIVEN = ("document_type", "truncate_dim")  # among the settings of an encoder only where it is given
 # settings that a command which encodes queries alone has no flags for

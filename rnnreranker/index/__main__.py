@@ -14,7 +14,6 @@ from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.method import names
 from rnnreranker.base.request import ShareRequest
-from rnnreranker.base.settings import hints_of, typed_name
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.index.build import Built
@@ -107,7 +106,7 @@ def _request(args: Any) -> IndexRequest:
         written = [Written(name) for name in usual]
     else:
         written = forms_of(USUAL if args.parts is None else args.parts)
-    flags = {typed_name(field): getattr(args, typed_name(field)) for _, field in settings_with_flags()}
+    flags = {hint.flag: getattr(args, hint.flag) for _, hint in settings_with_flags()}
     return command.request(
         args,
         IndexRequest,
@@ -138,10 +137,9 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_request_flags(parser, ShareRequest, "shard_id", "shard_num")
     group = parser.add_argument_group("parts")
     command.add_request_flags(group, FlagsRequest, "parts")
-    for one, field in settings_with_flags():
-        known = f"{', '.join(names(one.encoder))}; " if field.name == "encoder" else ""
-        about = f"of {one.name}; default: {command.shown_default(field.default)}"
-        command.add_flag(group, field, hints_of(one.Params)[field.name], about, before=known)
+    for one, hint in settings_with_flags():
+        known = f"{', '.join(names(one.encoder))}; " if hint.field.name == "encoder" else ""
+        command.add_setting_flag(group, one.Params, hint.field.name, f"of {one.name}: {known}")
     return parser
 
 

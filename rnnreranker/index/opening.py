@@ -155,7 +155,7 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
     for what, given in (("index", name), ("bm25", bm25)):
-        if given == "":
+        if isinstance(given, str) and not given:
             raise InputError(f"{what}: got ''; expected a name, a folder or an open index")
     if isinstance(name, IndexOnDisk):
         index = name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from rnnreranker.base.files import file_digest, files_digest
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting, typed_name
+from rnnreranker.base.settings import Hint, hints_of, setting
 from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import GivenDocuments, load_documents
@@ -205,10 +204,10 @@ def choose_part(form: Form) -> Chosen:
     return choose("part", written, "parts")
 
 
-def settings_with_flags() -> Iterator[tuple[type[Part], dataclasses.Field[Any]]]:
+def settings_with_flags() -> Iterator[tuple[type[Part], Hint]]:
     """The settings of parts that are flags of `index` and arguments of `build_index`."""
     for one in parts().values():
-        yield from ((one, field) for field in dataclasses.fields(one.Params) if field.metadata.get("flag"))
+        yield from ((one, hint) for hint in hints_of(one.Params).values() if hint.field.metadata.get("flag"))
 
 
 def with_settings(given: Sequence[Written], flags: Mapping[str, Any]) -> list[Written]:
@@ -221,11 +220,11 @@ def with_settings(given: Sequence[Written], flags: Mapping[str, Any]) -> list[Wr
         InputError: a setting of a part that is not requested, or one given twice.
     """
     forms = {one.name: one for one in given}
-    for kind, field in settings_with_flags():
-        name = typed_name(field)
+    for kind, hint in settings_with_flags():
+        name = hint.flag
         if (value := flags.get(name)) is None:
             continue
         if kind.name not in forms:
             raise InputError(f"{argument(name, value)}: of {kind.name}; add {kind.name} to {argument('parts')}")
-        forms[kind.name] = forms[kind.name].beside({field.name: value}, argument("parts"))
+        forms[kind.name] = forms[kind.name].beside({hint.field.name: value}, argument("parts"))
     return list(forms.values())

@@ -23,7 +23,7 @@ from rnnreranker.base.files import check_writable, read_lines, write_atomically
 from rnnreranker.base.method import fields_of, find
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import asked
-from rnnreranker.base.settings import Params, choices, hints_of, setting, typed
+from rnnreranker.base.settings import Params, check_names, hints_of, setting
 from rnnreranker.base.strict import parse_record
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
@@ -70,7 +70,7 @@ class NegativeParams(Params):
             raise InputError(f"threshold={self.threshold:g} and rate={self.rate:g}: give one of them, not both")
 
 
-FILTERS = tuple(choices(hints_of(NegativeParams)["filter"]))
+FILTERS = tuple(hints_of(NegativeParams)["filter"].words)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def choose_filter(form: Form, of: str = "") -> ChosenFilter:
             how: {SOURCE, *(field.name for field in fields_of(find("labeler", name)))} for how, name in SIMILAR.items()
         }
         own["mining"] = [name for name in hints_of(NegativeParams) if name != "filter"]
-        typed(written.params, dict.fromkeys([*own["mining"], *own["joint"]], str))
+        check_names(written.params, [*own["mining"], *own["joint"]])
         given = {
             part: {name: value for name, value in written.params.items() if name in names}
             for part, names in own.items()

@@ -13,7 +13,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.settings import Params, choices, hints_of, setting
+from rnnreranker.base.settings import Params, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.runs.columns import Docids, numbered
 from rnnreranker.runs.ordering import ascending, steps
@@ -51,7 +51,7 @@ class FuseParams(Params):
         return None if self.weights is None else tuple(float(one) for one in self.weights.split(","))
 
 
-METHODS = tuple(choices(hints_of(FuseParams)["fuse"]))
+METHODS = tuple(hints_of(FuseParams)["fuse"].words)
 
 
 def fusion(form: str | Mapping[str, Any] | Written, count: int, of: str) -> FuseParams:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.base.command import notice
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.settings import Params, choices, hints_of, setting
+from rnnreranker.base.settings import Params, hints_of, setting
 from rnnreranker.runs.columns import Docids, encode
 from rnnreranker.runs.ordering import ascending
 from rnnreranker.runs.run import Run
@@ -34,7 +34,7 @@ class PassageParams(Params):
     hits: int | None = setting(None, "passages a query before that (none: 10 times the documents)", at_least=1)
 
 
-AGGREGATES = tuple(way for way in choices(hints_of(PassageParams)["aggregate"]) if way != "none")
+AGGREGATES = tuple(way for way in hints_of(PassageParams)["aggregate"].words if way != "none")
 
 
 @phase("passages to documents")

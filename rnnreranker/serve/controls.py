@@ -7,7 +7,7 @@ from typing import Any
 
 from rnnreranker.base.chosen_method import SOURCES
 from rnnreranker.base.method import defaults_of, fields_of, first_line, methods
-from rnnreranker.base.settings import choices, hints_of, member, words_of
+from rnnreranker.base.settings import LIMITS, hints_of
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.request import AUTO, HYBRID, SearchRequest
 from rnnreranker.serve.collection import ServedIndex
@@ -28,7 +28,7 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
     return {
         "index": collection.request.name,
         "retrievers": [AUTO, *retrievers, *(["hybrid"] if {*HYBRID} <= {*retrievers} else [])],
-        "fusions": choices(hints_of(FuseParams)["fuse"]),
+        "fusions": hints_of(FuseParams)["fuse"].words,
         "hits": min(SearchRequest.hits, collection.limits.max_candidates),
         "max_candidates": collection.limits.max_candidates,
         "rerankers": rerankers,
@@ -47,9 +47,9 @@ def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]
     for field in fields_of(method):
         hint = hints[field.name]
         one = {"name": field.name, "help": field.metadata.get("help", ""), "default": getattr(usual, field.name)}
-        one["choices"] = words_of(field, hint) or (["true", "false"] if member(hint) is bool else [])
-        one["whole"], one["optional"] = member(hint) is int, type(None) in typing.get_args(hint)
-        settings.append(one | field.metadata.get("limits", {}))
+        one["choices"] = hint.words or (["true", "false"] if hint.number is bool else [])
+        one["whole"], one["optional"] = hint.number is int, hint.optional
+        settings.append(one | {limit: field.metadata.get(limit) for limit in LIMITS})
     if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
         there = [one for one in SOURCES["from"] if collection.index.has(one)]
         about = {"help": "where similarities come from", "default": SOURCES["from"][0]}

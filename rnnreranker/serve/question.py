@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rnnreranker.base.chosen_method import Chosen, as_list
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import hints_of, is_file_name, member, words_of
+from rnnreranker.base.settings import hints_of, is_file_name
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.search.request import AUTO, SearchRequest
 from rnnreranker.serve.request import Limits
@@ -98,7 +98,7 @@ def check_request(request: SearchRequest, limits: Limits, explain: bool = False)
     for one in [*methods.retrievers, *methods.rerankers]:
         hints, inner = hints_of(type(one.params)), getattr(one.method, "inner", None) or ("",)
         for field in dataclasses.fields(one.params):
-            any_text = member(hints[field.name]) is str and not words_of(field, hints[field.name])
+            any_text = hints[field.name].types == (str,) and not hints[field.name].words
             named = any_text and field.name != inner[0] and getattr(one.params, field.name) != field.default
             if named or getattr(one.method, "model_setting", ""):
                 raise InputError(

@@ -10,7 +10,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, names
-from rnnreranker.base.settings import Params, hints_of, plain, setting
+from rnnreranker.base.settings import Params, hints_of, setting, typed
 from rnnreranker.base.written_form import Written
 from rnnreranker.train.losses import Loss
 
@@ -85,9 +85,8 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
     Raises:
         InputError: settings that the loss ignores, values out of range, unknown loss or preset.
     """
-    hints = hints_of(kind)
     params = kind.named(preset, base) if preset else base or kind()
-    params = replace(params, **{name: plain(value, hints[name]) for name, value in values.items()})
+    params = replace(params, **typed(values, hints_of(kind)))
     for name, reason in unread(params, params.ranking).items():
         if name in values and getattr(params, name):
             raise InputError(f"{name}={getattr(params, name)}: expected none with {reason}")

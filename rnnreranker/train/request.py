@@ -21,7 +21,7 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs, fields_of, find, methods, names
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Request, asked
-from rnnreranker.base.settings import Params, choices, hints_of, located, setting, typed
+from rnnreranker.base.settings import Params, hints_of, located, setting, typed
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams, ScorerParams
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 KIND = "trained-model"  # of method
-SCORERS = choices(hints_of(ScorerParams)["scorer"])
+SCORERS = hints_of(ScorerParams)["scorer"].words
 EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size", "seed")  # settings of every model, arguments too
 NOTHING = "none"  # of --encoder: a new model
 FEW = 100  # validation queries below which the best of the steps, or of trials, is mostly chance

@@ -136,7 +136,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
         step = int(self.state.global_step)
-        phases.tell(f"step {step + 1} of {self.state.max_steps}")
+        phases.tell(lambda: f"step {step + 1} of {self.state.max_steps}")
         self.seen += inputs.pop("rows")
         self._pass = (step, self._pass[1] + 1 if self._pass[0] == step else 0)
         loss = self.learner.loss(inputs, np.random.default_rng([self.params.seed, *self._pass]), step)

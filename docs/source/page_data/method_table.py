@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rnnreranker import __name__ as PACKAGE
 from rnnreranker.base.method import KINDS, methods
-from rnnreranker.base.settings import Params, expected, hints_of, words
+from rnnreranker.base.settings import Params, hints_of, words
 
 
 class KindTable(NamedTuple):
@@ -36,10 +36,9 @@ def method_tables() -> dict[str, KindTable]:
 
 def settings_of(params: type[Params]) -> list[tuple[str, str, str, str]]:
     """Name, default, limits and meaning of every field."""
-    hints: dict[str, Any] = hints_of(params)
     return [
-        (field.name, _default(field), expected(field, hints[field.name]), field.metadata.get("help", ""))
-        for field in dataclasses.fields(params)
+        (name, _default(hint.field), hint.expected, hint.field.metadata.get("help", ""))
+        for name, hint in hints_of(params).items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Phases of a command: always visible on a terminal, now and then in a log file; and the seconds of each phase."""
+"""Phases of a command: a line on a terminal, now and then one in a log file, and the seconds of each phase."""
 
 from __future__ import annotations
 
@@ -7,36 +7,22 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import IO
 
 from rnnreranker.base.arguments import in_command
 
-STARTING, WORKING = "starting", "working"  # phases without a name of their own
-FIRST, EVERY = 0.3, 1.0  # seconds until a line is shown, and until it is shown again
-LOGGED, LOGGED_AT_LEAST = 10.0, 600.0  # seconds between two lines in a log file
+OFTEN = 0.2  # seconds between two lines on a terminal
+LOGGED, LOGGED_AT_LEAST = 10.0, 600.0  # seconds between two lines in a log file: the first, which doubles, the longest
 SLOW = 0.0005  # seconds that a phase takes at least to be named in a summary
 
-
-@dataclass
-class _Phase:
-    name: str
-    begun: float
-    account: str  # what its seconds are called in a summary
-    detail: object = ""  # how far it is
-
-    def __str__(self) -> str:
-        return f"{self.name}, {self.detail}" if self.detail else self.name
-
-
 spent: dict[str, float] = {}  # account to seconds, without those of phases inside, in the order in which they began
-_stack: list[_Phase] = []  # those that the main thread is in
+_stack: list[tuple[str, str]] = []  # name and account of those that the main thread is in
 _since = 0.0  # when the innermost last began or went on
+_next = 0.0  # when a line may be shown again
+_begun = 0.0  # when the command began
 _drawn = False
 _terminal: IO[str] | None = None  # a stream of this module's own: that of the process may be turned elsewhere
-_lock = threading.RLock()
-_commands = 0  # that have begun in this process: the lines are those of the last one
 
 
 @contextlib.contextmanager
@@ -48,86 +34,65 @@ def phase(name: str, account: str = "") -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _change([*_stack, _Phase(name, time.perf_counter(), account or name)])
+    _account()
+    _stack.append((name, account or name))
+    spent.setdefault(account or name, 0.0)
+    _show(name)
     try:
         yield
     finally:
-        _change(_stack[:-1])
+        _account()
+        _stack.pop()
+        _show(_stack[-1][0] if _stack else "")
 
 
-def tell(detail: object) -> None:
-    """Set the progress of the phase: a text, or an object with `__str__`."""
-    if _stack and threading.current_thread() is threading.main_thread():
-        _stack[-1].detail = detail
+def tell(detail: Callable[[], str]) -> None:
+    """Show how far the phase is, if its last line is long enough ago."""
+    global _next
+    now = time.monotonic()
+    if now < _next or not _stack or threading.current_thread() is not threading.main_thread():
+        return
+    said = f"{_stack[-1][0]}, {detail()}"
+    if _terminal:
+        _show(said)
+    elif in_command():
+        sys.stderr.write(f"{said}: {now - _begun:.0f} s\n")
+        sys.stderr.flush()
+    _next = now + (OFTEN if _terminal else min(max(LOGGED, now - _begun), LOGGED_AT_LEAST))
 
 
 def summary() -> str:
-    _change(_stack)
+    _account()
     return ", ".join(f"{account} {seconds:.2f} s" for account, seconds in spent.items() if seconds >= SLOW)
 
 
 def start() -> None:
-    global _terminal, _commands
+    """Begin the phases of a command."""
+    global _terminal, _begun, _next
     spent.clear()
-    _commands += 1
+    _begun = time.monotonic()
     if sys.stderr.isatty():
         _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
-    threading.Thread(target=_tick if _terminal else _log, args=(_commands,), daemon=True, name="phases").start()
+    _next = _begun + (0 if _terminal else LOGGED)
 
 
 def clear() -> None:
     """Erase the line before other output."""
-    global _drawn
-    with _lock:
-        if _drawn and _terminal:
-            _terminal.write("\r\x1b[K")
-            _terminal.flush()
-            _drawn = False
+    _show("")
 
 
-def _change(stack: list[_Phase]) -> None:
-    """Replace the phases; the time until now counts for the innermost one."""
+def _account() -> None:
+    """Count the time until now for the innermost phase."""
     global _since
     now = time.perf_counter()
     if _stack:
-        spent[_stack[-1].account] = spent.get(_stack[-1].account, 0.0) + now - _since
-    if len(stack) > len(_stack):
-        spent.setdefault(stack[-1].account, 0.0)
+        spent[_stack[-1][1]] = spent.get(_stack[-1][1], 0.0) + now - _since
     _since = now
-    clear()
-    if (
-        len(stack) == 1 < len(_stack) and stack[0].name == STARTING
-    ):  # it has started: what comes now has no name of its own
-        stack[0].name = stack[0].account = WORKING
-    _stack[:] = stack
-    _show()  # now: what follows may keep the interpreter to itself, as the import of a library does
 
 
-def _show() -> None:
+def _show(text: str) -> None:
     global _drawn
-    with _lock:
-        if _stack and _terminal:
-            at = _stack[-1]
-            _terminal.write(f"\r\x1b[K{at} … {time.perf_counter() - at.begun:.0f} s")
-            _terminal.flush()
-            _drawn = True
-
-
-def _tick(command: int) -> None:
-    time.sleep(FIRST)
-    while command == _commands:
-        with contextlib.suppress(ValueError, OSError):  # the stream is closed
-            _show()
-        time.sleep(EVERY)
-
-
-def _log(command: int) -> None:
-    """Write a line on the phase after 10 seconds, 20, 40 …, then every ten minutes."""
-    begun = time.monotonic()
-    while command == _commands:
-        time.sleep(min(max(LOGGED, time.monotonic() - begun), LOGGED_AT_LEAST))
-        at = _stack[-1] if _stack else None
-        if at is not None and at.name not in (STARTING, WORKING) and in_command() and command == _commands:
-            with contextlib.suppress(ValueError, OSError):  # the stream is closed
-                sys.stderr.write(f"{at}: {time.perf_counter() - at.begun:.0f} s\n")
-                sys.stderr.flush()
+    if _terminal and (text or _drawn):
+        _terminal.write("\r\x1b[K" + (f"{text} …" if text else ""))
+        _terminal.flush()
+        _drawn = bool(text)

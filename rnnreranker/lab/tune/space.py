@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rnnreranker.base.errors import InputError, nearest, require
-from rnnreranker.base.settings import Params, checked, hints_of, located, member, plain
+from rnnreranker.base.settings import Hint, Params, hints_of, located, typed
 from rnnreranker.base.strict import read_yaml
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
@@ -106,8 +106,7 @@ class Space:
                 values = [entry["low"], entry["high"]]
             if not isinstance(values, list | tuple) or not values:
                 raise InputError(f"{name}: {reprlib.repr(entry)}; {EXPECTED}")
-            own, hint = known[name]
-            pairs = [checked(own, hint, plain(value, hint)) for value in values]
+            pairs = [known[name].checked(typed({name: value}, known)[name]) for value in values]
             if problems := [
                 problem for _, problem in pairs if problem
             ]:  # of values that exclude others a trial says it
@@ -122,13 +121,9 @@ class Space:
         return [*vars(self.fixed).values()] if isinstance(self.fixed, Joint) else [self.fixed]
 
     @property
-    def _known(self) -> dict[str, tuple[Any, Any]]:
-        """The field and the type of every setting."""
-        return {
-            field.name: (field, hints_of(type(part))[field.name])
-            for part in self._parts
-            for field in dataclasses.fields(part)
-        }
+    def _known(self) -> dict[str, Hint]:
+        """The type and the limits of every setting."""
+        return {name: hint for part in self._parts for name, hint in hints_of(type(part)).items()}
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:
@@ -136,7 +131,7 @@ class Space:
         of = require("optuna", "tuning", "'rnnreranker[tune]'").distributions
         made: dict[str, BaseDistribution] = {}
         for name, entry in self.ranges.items():
-            kind = of.IntDistribution if member(self._known[name][1]) is int else of.FloatDistribution
+            kind = of.IntDistribution if self._known[name].number is int else of.FloatDistribution
             try:
                 made[name] = of.CategoricalDistribution(entry) if isinstance(entry, list) else kind(**entry)
             except ValueError as error:

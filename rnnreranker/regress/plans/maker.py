@@ -10,7 +10,6 @@ from typing import Any
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find, names
-from rnnreranker.base.settings import typed_name
 from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import QUERY_SIDE
 from rnnreranker.index.request import USUAL, settings_with_flags
@@ -149,9 +148,9 @@ class Maker:
             return made
         own = dict(spec_part(name, index.parts[name], self.model).params)
         flags = {
-            typed_name(field): own.pop(field.name)
-            for of, field in settings_with_flags()
-            if of.name == name and field.name in own
+            hint.flag: own.pop(hint.field.name)
+            for of, hint in settings_with_flags()
+            if of.name == name and hint.field.name in own
         }
         asked = {"documents": index.documents, "fields": ",".join(index.text), "output": output}
         asked |= {"parts": None if name == USUAL and not own else Written(name, own)} | flags

@@ -8,9 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
-from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import nearest, problems_of
-from rnnreranker.base.method import find, names, setting_of
+from rnnreranker.base.method import find, names
 from rnnreranker.base.strict import KeyPath
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES
@@ -302,8 +301,7 @@ class Work(Entry):
         known = {name.removeprefix("--").replace("-", "_") for name in flags} | {*self.named}
         unknown = sorted(self.model_fields_set - known - {"needs"})
         for name in unknown:
-            hint = setting_of(flag(name), flags) or nearest(name, known)
-            yield (name,), f"{self.module} has no option {name}; {hint}"
+            yield (name,), f"{self.module} has no option {name}; {nearest(name, known)}"
         if "of" in self.options and "query_set" not in self.options:
             yield ("of",), "of: needs the query set of the run; give query_set"
         if self.kind == "study" and not unknown:
