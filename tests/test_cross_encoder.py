@@ -71,12 +71,6 @@ def test_models_for_something_else_are_refused(folder: Path, tmp_path: Path) -> 
     (tmp_path / "dense").mkdir()
     with pytest.raises(InputError, match=r"its weights lack .*expected a whole AutoModelForSequenceClassification"):
         PairScorer.load(str(make_encoder(tmp_path / "dense")))
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    for name in ("config.json", "model.safetensors"):
-        shutil.copy(folder / name, bare)
-    with pytest.raises(InputError, match=r"its tokenizer knows no words; expected tokenizer.json"):
-        PairScorer.load(str(bare))
     with pytest.raises(InputError, match=r"cross-encoder nonsuch: no such folder or model; .*ms-marco-minilm-l6"):
         PairScorer.load("nonsuch")
 
@@ -90,9 +84,5 @@ def test_scores_that_are_no_numbers_are_refused(folder: Path, tmp_path: Path, sc
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InputError, match=r"broken: gives NaN or infinite values"):
         PairScorer.load(str(broken)).score(PAIRS)
-    del weights["classifier.weight"]
-    save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(InputError, match=r"its weights lack classifier\.weight \(1 missing\)"):
-        PairScorer.load(str(broken))
     with pytest.raises(InputError, match="text 1 is a tuple; expected a string"):
         scorer.score([("w1", "w2"), ("w1", None)])  # type: ignore[list-item]

@@ -119,7 +119,7 @@ class TextEncoder(ABC):
         read: list[Any] = self.model.read(prompted, what)
         return read
 
-    def _compute(self, texts: Sequence[Any], what: TextKind, made: Any = None, **options: Any) -> Computed[Any]:
+    def _compute(self, texts: Sequence[Any], what: TextKind, made: Any = None, **options: Any) -> Computed:
         """The model's output for texts or pairs; made: applied to each batch; options: of `encode_texts`.
 
         Raises:

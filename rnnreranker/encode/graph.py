@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.private.transformers import attention_of
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.strict import read_json
-from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.in_batches import CountedText, padded
 from rnnreranker.encode.model_folder import MASK, PROMPTS, TextKind, loading
 
 if TYPE_CHECKING:
@@ -210,19 +210,6 @@ def rows_of(output: Any) -> np.ndarray:
     return np.concatenate([vectors for vectors, _ in output]) if isinstance(output, list) else output
 
 
-class CutTokens(NamedTuple):
-    """The cut tokens of a text or pair: numbers, types, whether there were more; attended: how many count."""
-
-    ids: list[int]
-    kinds: list[int]
-    cut: bool
-    attended: int
-
-    @property
-    def length(self) -> int:
-        return len(self.ids)
-
-
 class GraphModel:
     """An encoder as a graph with its tokenizer, one thread a run; used like `TorchModel`.
 
@@ -247,8 +234,8 @@ class GraphModel:
     def cut_at(self, query: int, document: int) -> None:
         self.lengths = {"query": query, "document": document}
 
-    def read(self, texts: Sequence[Any], task: TextKind) -> list[CutTokens]:
-        """The cut tokens of texts or pairs; queries may be expanded."""
+    def read(self, texts: Sequence[Any], task: TextKind) -> list[CountedText]:
+        """Texts or pairs as cut token numbers, their types, and how many count; queries may be expanded."""
         limit = self.lengths[task]
         with self._tokenizing:
             self._tokenizer.enable_truncation(limit)
@@ -257,16 +244,18 @@ class GraphModel:
         read = []
         for one in encoded:
             ids = (one.ids or [self.about["pad"]]) if mask is None else one.ids + [mask] * (limit - len(one.ids))
-            read.append(CutTokens(ids, one.type_ids, bool(one.overflowing), len(ids) if attends else len(one.ids)))
+            tokens = ids, one.type_ids, len(ids) if attends else len(one.ids)
+            read.append(CountedText(tokens, len(ids), bool(one.overflowing)))
         return read
 
-    def forward(self, batch: Sequence[CutTokens], task: TextKind) -> Any:
+    def forward(self, batch: Sequence[CountedText], task: TextKind) -> Any:
         """As of `TorchModel`."""
-        tokens, counted = padded([one.ids for one in batch], self.about["pad"])
-        attended = np.array([[one.attended] for one in batch])
-        inputs = {"tokens": tokens, "attention": (np.arange(tokens.shape[1]) < attended).astype(np.int64)}
+        ids, kinds, attended = zip(*(one.text for one in batch), strict=True)
+        tokens, counted = padded(ids, self.about["pad"])
+        counts = np.arange(tokens.shape[1]) < np.array(attended)[:, None]
+        inputs = {"tokens": tokens, "attention": counts.astype(np.int64)}
         if (kind := self.about.get("kinds")) is not None:
-            inputs["kinds"], _ = padded([one.kinds for one in batch], kind)
+            inputs["kinds"], _ = padded(kinds, kind)
         output = self._session.run(None, inputs)[0]
         if not self._skipped:
             return output

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from queue import SimpleQueue
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,18 +23,18 @@ from rnnreranker.base.process.threads import one_torch_thread
 
 BATCH_TOKENS = 1024  # padded tokens of a batch: what a core's caches like best
 DEVICE_TOKENS = 2**16  # of a batch on a GPU
+Forward = Callable[[list[Any]], Any]
 AT_ONCE = 2  # batches of one GPU: while one is computed, another is put together and copied
-T = TypeVar("T")
 
 
-class Computed(NamedTuple, Generic[T]):
+class Computed(NamedTuple):
     """The output of a model for n texts.
 
     parts: the output of each batch, a row a text; rows: (n,) int64, the row of each text, -1 = left out; read: what the
     model read of each text, or None.
     """
 
-    parts: list[T]
+    parts: list[Any]
     rows: np.ndarray
     read: list[Any]
 
@@ -54,14 +54,14 @@ class CountedText(NamedTuple):
 def encode_texts(
     texts: Sequence[Any],
     read: Callable[[list[Any]], Sequence[Any]],
-    forwards: Sequence[Callable[[list[Any]], T]],
+    forwards: Sequence[Forward],
     *,
     devices: Devices | None = None,
     tokens: int | None = None,
     threads: int | None = None,
     blank: bool = True,
     progress: bool = False,
-) -> Computed[T]:
+) -> Computed:
     """The output of a model for texts; equal texts are computed once.
 
     Args:
@@ -80,13 +80,13 @@ def encode_texts(
     distinct = sorted({text for text in texts if blank or text.strip()})
     own = read(distinct) if distinct else []
 
-    free: SimpleQueue[Callable[[list[Any]], T]] = SimpleQueue()
+    free: SimpleQueue[Forward] = SimpleQueue()
     elsewhere = devices is not None and devices.elsewhere
     each = AT_ONCE if elsewhere else max(1, (threads or cores()) // len(forwards))
     for number, forward in enumerate([*forwards] * each):
         free.put(_in_stream(forward, devices.names[number % len(forwards)]) if devices is not None else forward)
 
-    def compute(batch: list[int]) -> tuple[list[int], T]:
+    def compute(batch: list[int]) -> tuple[list[int], Any]:
         forward = free.get()
         try:
             return batch, forward([own[number] for number in batch])
@@ -96,7 +96,7 @@ def encode_texts(
     batches = list(_batches([one.length for one in own], tokens or (DEVICE_TOKENS if elsewhere else BATCH_TOKENS)))
     workers = min(each * len(forwards), len(batches))
     with one_torch_thread() if "torch" in sys.modules else nullcontext() as initializer, ExitStack() as stack:
-        done: Iterator[tuple[list[int], T]] = map(compute, batches)
+        done: Iterator[tuple[list[int], Any]] = map(compute, batches)
         if workers > 1:
             pool = stack.enter_context(ThreadPoolExecutor(workers, initializer=initializer))
             done = pool.map(compute, batches)
@@ -121,7 +121,7 @@ def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.nda
     return tokens, attention.astype(np.int64)
 
 
-def _in_stream(forward: Callable[[list[Any]], T], device: str) -> Callable[[list[Any]], T]:
+def _in_stream(forward: Forward, device: str) -> Forward:
     """The function in a CUDA stream of its own, so that copies and computations overlap."""
     if not device.startswith("cuda"):
         return forward
@@ -130,7 +130,7 @@ def _in_stream(forward: Callable[[list[Any]], T], device: str) -> Callable[[list
     stream = torch.cuda.Stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
 
-    def run(batch: list[Any]) -> T:
+    def run(batch: list[Any]) -> Any:
         with torch.cuda.stream(stream):
             return forward(batch)
 
