@@ -21,10 +21,6 @@ from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.index.request import IndexRequest
-from rnnreranker.lab.diagnose.__main__ import main as diagnose
-from rnnreranker.lab.tune.objective import load_objective
-from rnnreranker.lab.tune.request import TuneRequest
-from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.texts import CorpusWriter
@@ -130,34 +126,6 @@ def test_a_run_made_elsewhere_is_reranked(
     assert {qid: found.ranked(qid)[8:] for qid in picked} == {qid: docids[8:] for qid, docids in picked.items()}
 
 
-@pytest.mark.parametrize(("rerank", "warned"), [("rnn", True), ("zhong", True), ("none", False)])
-@pytest.mark.usefixtures("as_command")
-def test_a_run_that_was_reranked_is_said_to_be(
-    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str], rerank: str, warned: bool
-) -> None:
-    out = tmp_path / "first.txt.gz"
-    assert main([*collection.dense("--rerank", rerank), "--output", str(out)]) == 0
-    said = (
-        f"first.txt.gz: was reranked by {rerank} already (tag dense.{rerank}); "
-        "expected a first-stage run, made with --rerank none\n"
-    )
-    run = ["--run", str(out)]
-    more = ["--topics", collection.file("topics.tsv"), "--qrels", collection.file("qrels.txt")]
-    vectors = ["--index", collection.file("index"), "--encoded-queries", collection.file("queries.npy")]
-    labels = ["--output", str(tmp_path / "labels.parquet")]
-    for command, flags in (
-        (main, [*collection.dense(*run), "--output", str(tmp_path / "again.txt")]),
-        (diagnose, [*vectors, *run]),
-        (make_labels, [*vectors, *more, *run, *labels]),
-    ):
-        capsys.readouterr()
-        assert command(flags) == 0
-        assert capsys.readouterr().err.count(said) == warned
-    asked = TuneRequest(index=vectors[1], topics=more[1], qrels=more[3], hits=20, measure="RR@10", threads=1)
-    load_objective(asked, open_index(vectors[1]), more[1], more[3], str(out), vectors[3])  # of tune
-    assert capsys.readouterr().err.count(said) == warned
-    assert main([*collection.dense(*run, "--rerank", "none"), "--output", str(tmp_path / "again.txt")]) == 0
-    assert "already" not in capsys.readouterr().err  # not reranked again
 
 
 def test_rerankers_follow_each_other(
@@ -544,8 +512,7 @@ def test_parts_made_by_auto_are_searched_by_auto_and_splade_is_one_flag_away(
     assert make_index([*made, "--parts", "impact"]) == 0
     capsys.readouterr()
     assert ranking(search(flags)) == ranking(words_and_vectors)
-    said = "bm25+dense, fused by minmax; without impact: bm25 is taken, name both in --retriever\n"
-    assert capsys.readouterr().err.startswith(f"retriever auto: {said}")
+    assert capsys.readouterr().err.startswith("retriever auto: bm25+dense, fused by minmax\n")
     assert len(search([*flags, "--retriever", "bm25+impact+dense", "--fuse", "minmax"]).qids) == len(QIDS)
 
 

@@ -11,10 +11,14 @@ from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.given import count_of
 from rnnreranker.base.method import Inputs, settings_of
+from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
+from rnnreranker.parts.vectors.together import notice_mismatch
 
 if TYPE_CHECKING:
     from rnnreranker.methods.feedback import Feedback
-    from rnnreranker.parts.vectors import VectorSource
+    from rnnreranker.parts.neighbours import NeighbourGraph
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+    from rnnreranker.runs import Run
 
 Missing = Literal["error", "skip"]
 
@@ -76,3 +80,32 @@ class SearchMethod(ABC):
     def vectors(self) -> VectorSource:
         source: VectorSource = self.inputs.vectors
         return source
+
+    @property
+    def graph(self) -> NeighbourGraph:
+        graph: NeighbourGraph = self.inputs.neighbours
+        return graph
+
+    def vectors_of(self, run: Run, given: QueryVectors | None = None) -> Any:
+        """(Q, d) float32 of the queries of a run, Q None if not needed; a notice reports vectors that do not match.
+
+        given: in place of those of the inputs. InputError: another dimension, a query without a vector.
+        """
+        if "query vectors" not in self.needs:
+            return [None] * len(run)
+        queries = self.inputs.query_vectors if given is None else given
+        rows = query_rows(run, queries, self.vectors.dimension if "vectors" in self.needs else None)
+        if "vectors" in self.needs and self.inputs.compared is not queries:
+            self.inputs.compared = queries
+            notice_mismatch(run, queries, self.vectors)
+        return rows
+
+    def rows_of(self, run: Run) -> Any:
+        """(V,) int64: rows of the documents of a run, -1 where they are missing; None if the method reads none.
+
+        Raises:
+            InputError: missing documents (missing="error"), other rows in the graph than in the vectors.
+        """
+        sources = [getattr(self.inputs, one) for one in ("vectors", "neighbours", "tokens") if one in self.needs]
+        beside = sources[1] if sources[1:] else None
+        return vector_rows(sources[0], run, skip=self.missing == "skip", beside=beside) if sources else None

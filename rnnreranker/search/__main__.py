@@ -54,12 +54,9 @@ def main(argv: Sequence[str]) -> int:
     request = _checked(args, wanted)
     topics, given = read_queries(request)
     qrels = None if wanted.qrels is None else _qrels(wanted.qrels, wanted.protocol, topics)
-    if (qid := wanted.explain) is not None:
-        if qid not in topics:
-            source = request.topics or "--query, which is called `query`"
-            raise InputError(f"--explain {qid}: no such query in {source}, {nearest(qid, topics)}")
-        if given is not None and (qid not in given or not given.ranked(qid)):
-            raise InputError(f"--explain {qid}: the run of --run has no candidates for this query")
+    if (qid := wanted.explain) is not None and qid not in topics:
+        source = request.topics or "--query, which is called `query`"
+        raise InputError(f"--explain {qid}: no such query in {source}, {nearest(qid, topics)}")
     work = open_pipeline(request, topics, qrels, given)
     stages = work.stages(given)
     with phase("writing"):

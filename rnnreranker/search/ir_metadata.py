@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.files import STDOUT, first_line, write_atomically
+from rnnreranker.base.files import STDOUT, write_atomically
 from rnnreranker.base.record import commit, versions
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.irds import ir_datasets_id
@@ -61,7 +61,7 @@ def write_ir_metadata(
 
     request, settings, index = work.request, work.index.settings, local_name(work.index.name)
     measured = {"reported measures": wanted.measures.split(), "protocol": protocol} if wanted.qrels else {}
-    baseline = [one for one in [_first_tag(work)] if one and work.steps]
+    baseline = [f"{work.retrieved_by}.none"] if work.retrieved_by and work.steps else []
     topics = str(request.topics) if isinstance(request.topics, str | Path) else ""
     collection = {
         "name": local_name(settings.get("documents") or index),
@@ -166,10 +166,3 @@ def local_name(value: Any) -> Any:
 
 def _filled(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entries.items() if value}
-
-
-def _first_tag(work: Pipeline) -> str:
-    if work.retrieved_by:
-        return f"{work.retrieved_by}.none"
-    words = first_line(work.request.run).split() if isinstance(work.request.run, str | Path) else []
-    return words[5] if len(words) == 6 else ""

@@ -22,7 +22,7 @@ from rnnreranker.search.defaults import Usual
 from rnnreranker.search.inputs import document_texts
 from rnnreranker.search.own_documents import notice_own, without_own
 from rnnreranker.search.queries import query_vectors, without_query_vectors
-from rnnreranker.search.request import KINDS, SAME, SearchRequest
+from rnnreranker.search.request import KINDS, SearchRequest
 
 if TYPE_CHECKING:
     import pandas
@@ -221,15 +221,11 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
 
     lost, used = dict[str, str](), list[Chosen]()
     for kind in KINDS:
-        taken = ""
-        for name in kind:
-            if not all(map(index.has, find("retriever", name).needs)) or (taken and SAME.get(name) == taken):
-                continue
-            if reason := f"{taken} is taken, name both in {argument('retrieve')}" if taken else reason_against(name):
-                lost[name] = reason
-            else:
-                taken = name
+        for name in (one for one in kind if all(map(index.has, find("retriever", one).needs))):
+            if not (reason := reason_against(name)):
                 used.append(choose("retriever", name))
+                break
+            lost[name] = reason
     if not lost and not used:
         raise InputError(f"{index.name}: nothing to search in this index; add a part with index --parts dense")
     if request.fuse is not None and len(lost) + len(used) == 1:

@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import first_line
-from rnnreranker.base.method import names
 from rnnreranker.base.request import asked
 from rnnreranker.runs import Run
 from rnnreranker.search.own_documents import documents_of, without_own
@@ -68,7 +65,7 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
     if request.run is None:
         return topics or {}, None
     methods = request.methods
-    run = first_stage_of(request.run) if methods.rerankers or isinstance(request.run, Run) else Run.read(request.run)
+    run = first_stage_of(request.run)
     run = (without_own(run, methods.passages) if request.remove_query else run).head(methods.depth)
     shown = argument("query") if request.topics is None else request.shown("topics")
     if lost := [qid for qid in run if topics is not None and qid not in topics]:
@@ -80,15 +77,5 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
 
 
 def first_stage_of(given: str | Path | Run) -> Run:
-    """The run of a file, or a run unchanged; says so if the file's tag names a reranker."""
-    if isinstance(given, Run):
-        return given
-    run, columns = Run.read(given), first_line(given).split()
-    tag = columns[5] if len(columns) == 6 else ""
-    _, dot, name = tag.rpartition(".")
-    if dot and name in names("reranker"):
-        say(
-            f"{Path(given).name}: was reranked by {name} already (tag {tag}); "
-            "expected a first-stage run, made with --rerank none"
-        )
-    return run
+    """The run of a file, or a run unchanged."""
+    return given if isinstance(given, Run) else Run.read(given)

@@ -11,12 +11,11 @@ import numpy as np
 
 from rnnreranker.methods.base import SearchMethod
 from rnnreranker.parts.vectors.exact import inner_products
-from rnnreranker.parts.vectors.of_run import notice_missing, query_rows, vector_rows
+from rnnreranker.parts.vectors.of_run import notice_missing
 from rnnreranker.runs.columns import encode
 from rnnreranker.runs.head import joined_by
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
@@ -49,11 +48,6 @@ class Expander(SearchMethod):
         """How many candidates of the run stay above the new documents: the setting `below`, or none."""
         return int(getattr(self.params, "below", 0))
 
-    @property
-    def graph(self) -> NeighbourGraph:
-        graph: NeighbourGraph = self.inputs.neighbours
-        return graph
-
     @abstractmethod
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows (j,) int64, distinct, and scores (j,) float64 of the documents below the first `above` candidates.
@@ -63,11 +57,7 @@ class Expander(SearchMethod):
 
     def check(self, run: Run) -> None:
         """Raise InputError if the graph lacks candidates of a run, or vectors have other rows than it."""
-        self._rows(run)
-
-    def _rows(self, run: Run) -> np.ndarray:
-        beside = self.inputs.vectors if "vectors" in self.needs else None
-        return vector_rows(self.graph, run, skip=self.missing == "skip", beside=beside)
+        self.rows_of(run)
 
     def expand(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
         """The run with the new documents, every query best first.
@@ -82,11 +72,7 @@ class Expander(SearchMethod):
         graph = self.graph
         if (wanted := getattr(self.params, "k", None)) is not None:
             graph.check_k("k", wanted)
-        queries: Any = [None] * len(run)
-        if "query vectors" in self.needs:
-            given = self.inputs.query_vectors if query_vectors is None else query_vectors
-            queries = query_rows(run, given, self.vectors.dimension)
-        known = self._rows(run)
+        queries, known = self.vectors_of(run, query_vectors), self.rows_of(run)
         notice_missing(run, known >= 0, self.name)
         rows, scores = [np.empty(0, np.int64)], [np.empty(0)]
         for query, (first, last) in zip(queries, itertools.pairwise(run.offsets.tolist()), strict=True):

@@ -21,8 +21,7 @@ from rnnreranker.base.given import instance_of
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.methods.base import SearchMethod
 from rnnreranker.parts.vectors.exact import all_finite
-from rnnreranker.parts.vectors.of_run import check_missing, notice_missing, query_rows, vector_rows
-from rnnreranker.parts.vectors.together import notice_mismatch
+from rnnreranker.parts.vectors.of_run import check_missing, notice_missing
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ class Reranker(SearchMethod):
         from rnnreranker.base.process.threads import one_blas_thread
 
         rows, usable = self._usable(run)
-        vectors = self._query_vectors(run, query_vectors)
+        vectors = self.vectors_of(run, query_vectors)
         queries = [self._query(qid, vector) for qid, vector in zip(run.qids, vectors, strict=True)]
         notice_missing(run, usable, self.name)
         chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
@@ -222,17 +221,6 @@ class Reranker(SearchMethod):
         """Raise InputError if queries or candidates of a run lack vectors or texts."""
         self._usable(run)
 
-    def _query_vectors(self, run: Run, given: QueryVectors | None) -> Any:
-        """(Q, d) float32 in the order of the run, Q None if not needed; a notice reports vectors that do not match."""
-        if "query vectors" not in self.needs:
-            return [None] * len(run)
-        queries = self.inputs.query_vectors if given is None else given
-        rows = query_rows(run, queries, self.vectors.dimension if "vectors" in self.needs else None)
-        if "vectors" in self.needs and self.inputs.compared is not queries:
-            self.inputs.compared = queries
-            notice_mismatch(run, queries, self.vectors)
-        return rows
-
     def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
         """(V,) rows of the run's documents, None if not needed; (V,) bool, usable; InputError: as `check`."""
         from rnnreranker.runs import Run
@@ -243,15 +231,12 @@ class Reranker(SearchMethod):
                 f"{len(lost)} of {len(run)} queries of the run have no text in the topics (first: "
                 f"{', '.join(lost[:3])}); give the topics that the run was made from"
             )
-        skip, rows = self.missing == "skip", None
-        usable = np.ones(len(run.docids), dtype=bool)
-        if sources := [getattr(self.inputs, one) for one in ("vectors", "neighbours", "tokens") if one in self.needs]:
-            rows = vector_rows(sources[0], run, skip=skip, beside=sources[1] if sources[1:] else None)
-            usable &= rows >= 0
+        rows = self.rows_of(run)
+        usable = np.ones(len(run.docids), dtype=bool) if rows is None else rows >= 0
         if "texts" in self.needs:
             texts = self.inputs.texts
             usable &= np.fromiter((docid in texts for docid in run.docids), dtype=bool, count=len(usable))
-            check_missing(run, usable, "have no text", skip)
+            check_missing(run, usable, "have no text", self.missing == "skip")
         return rows, usable
 
 

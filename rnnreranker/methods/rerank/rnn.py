@@ -105,11 +105,6 @@ class RnnReranker(Reranker):
         if self.queries == "none":
             self.params.without_query()
 
-    @property
-    def graph(self) -> NeighbourGraph:
-        graph: NeighbourGraph = self.inputs.neighbours
-        return graph
-
     def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
         """(n,) float64: s* of the candidates of several queries."""
         if self.source == "tokens" or not len(candidates):
