@@ -406,13 +406,13 @@ def test_vectors_without_their_encoder_are_left_out(
         words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
         capsys.readouterr()
         assert ranking(search(flags)) == ranking(words)
-        said = r"retriever auto: bm25; without dense: encoder nobody/has-it: not in the cache, .*; "
+        said = r"retriever auto: bm25; without dense: encoder nobody/has-it: not on this machine, .*; "
         assert re.match(
             said + "not reranked: rnn needs query vectors, which cannot be made here\n",
             error := capsys.readouterr().err,
         ), error
         for asked in (["--encoder", "nobody/has-it"], ["--retriever", "dense"]):
-            with pytest.raises(UnavailableError, match="encoder nobody/has-it: not in the cache"):
+            with pytest.raises(UnavailableError, match="encoder nobody/has-it: not on this machine"):
                 search([*flags, *asked])
     finally:
         described.unlink()
