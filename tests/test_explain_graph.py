@@ -107,8 +107,6 @@ def test_a_first_candidate_without_neighbours_leaves_the_query_without(graph: Ne
         ({"docids": ["d01", "other"]}, "docids: other; expected one or more, all of them in"),
         ({"docids": []}, "docids: none; expected one or more"),
         ({"base": None}, "neither query nor base"),
-        ({"base": [1.0]}, "base has 1 entries for 2 candidates"),
-        ({"query": [1.0, float("nan")]}, "NaN or infinite scores in query"),
         ({"params": RnnParams.preset("tas-b")}, "scale=none.*without query vectors"),
         ({"params": RnnParams(scale="none", normalize="max"), "query": [1.0, 0.5]}, "no whole rows to divide"),
     ],

@@ -168,27 +168,6 @@ def test_impacts_search_again_with_the_words_of_the_first_documents() -> None:
     assert set(source.search(found, 4)[1][0].tolist()) == {0, 1, 2}  # document 2 has none of the query's words
 
 
-class Searcher:
-    """A LuceneSearcher that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.told: dict[str, Any] = {}
-
-    def set_rm3(self, **values: Any) -> None:
-        self.told = values
-
-    set_rocchio = set_rm3
-
-
-def test_what_pyserinis_searcher_is_told() -> None:
-    searcher = Searcher()
-    feedback("rm3", fb_terms=5).set_words(searcher)
-    assert searcher.told == {"fb_terms": 5, "fb_docs": 10, "original_query_weight": 0.5, "filter_terms": True}
-    feedback("rocchio", fb_bottom_docs=7).set_words(searcher)
-    terms = {"top_fb_terms": 10, "top_fb_docs": 10, "bottom_fb_terms": 10, "bottom_fb_docs": 7}
-    assert searcher.told == terms | {"alpha": 1.0, "beta": 0.75, "gamma": 0.15, "use_negative": True}
-
-
 TEXTS = ("wing of a plane", "a wing lifts", "wing and lift of planes", "lift force", "bread oven", "oven heat", "river")
 
 
@@ -241,9 +220,6 @@ def refusals() -> Sequence[tuple[list[str], str]]:
     return (
         (["--retriever", "dense", "--prf", "rm3"], "prf rm3: is for retriever bm25 or impact, not for dense"),
         (["--retriever", "bm25", "--prf", "average"], "prf average: is for retriever dense or impact, not for bm25"),
-        (["--retriever", "bm25+dense", "--prf", "average"], "prf average: is for retriever .*dense.*, not for bm25$"),
-        (["--retriever", "dense", "--prf", "average:fb_alpha=1"], "no setting fb_alpha"),
-        (["--retriever", "dense", "--prf", "average:fb_docs=0"], "fb_docs=0: expected an integer >= 1"),
         (["--retriever", "dense", "--prf", "rochio"], "--prf rochio: rochio: no such feedback; did you mean rocchio"),
         (["--run", "run.txt", "--prf", "rocchio"], "--prf searches again: not with --run"),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 from collections.abc import Callable
@@ -126,8 +125,6 @@ def test_a_run_made_elsewhere_is_reranked(
     assert {qid: found.ranked(qid)[8:] for qid in picked} == {qid: docids[8:] for qid, docids in picked.items()}
 
 
-
-
 def test_rerankers_follow_each_other(
     collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,20 +151,6 @@ def test_rerankers_follow_each_other(
     assert ranking(Run.read(out)) == ranking(run)
     with pytest.raises(InputError, match="--rerank none beside rnn"):
         main([*collection.dense("--rerank", "none", "--rerank", "rnn"), "--output", str(out)])
-
-
-def test_no_query_is_encoded_that_no_method_needs(
-    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise AssertionError("an encoder was loaded")
-
-    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", fail)
-    collection.brute_force().write(tmp_path / "run.txt")
-    flags = ["--index", collection.file("index"), "--topics", collection.file("topics.tsv")]
-    flags += ["--run", str(tmp_path / "run.txt"), "--hits", "3", "--rerank", "none", "--encoder", "minilm"]
-    assert main([*flags, "--output", str(tmp_path / "out.txt")]) == 0
-    assert ranking(Run.read(tmp_path / "out.txt")) == ranking(collection.brute_force().head(3))
 
 
 def one_query(collection: Collection, tmp_path: Path, *more: str) -> list[str]:
@@ -298,38 +281,6 @@ def test_bm25_and_hybrid_candidates_are_reranked(
         joined = search([*flags, "--rerank", "none", "--fuse", 'rrf:k=2,weights="3,1"'])
         weights = (3, 1) if retriever == "hybrid" else (1, 3)  # hybrid is bm25+dense
         assert ranking(joined) == ranking(fuse([words, collection.brute_force()], k=2, weights=weights))
-
-
-@pytest.mark.jvm
-def test_bm25_takes_its_parameters(search: Callable[..., Run], tmp_path: Path) -> None:
-    from rnnreranker.base.java import start_java
-    from rnnreranker.parts.bm25.part import build_bm25
-
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    (tmp_path / "corpus").mkdir()
-    texts = {"a": "cat", "b": "cat cat cat dog bird"}
-    lines = [json.dumps({"id": docid, "contents": text}) + "\n" for docid, text in texts.items()]
-    (tmp_path / "corpus" / "documents.jsonl").write_text("".join(lines))
-    (tmp_path / "topics.tsv").write_text("q\tcat\n")
-    lucene = build_bm25(tmp_path / "corpus", tmp_path / "lucene")
-    flags = [
-        "--index",
-        str(lucene),
-        "--topics",
-        str(tmp_path / "topics.tsv"),
-        "--retriever",
-        "bm25",
-        "--rerank",
-        "none",
-    ]
-    found = dict(search([*flags, "--retriever", "bm25:k1=1.2,b=0.7"])["q"])
-    idf = math.log(1 + 0.5 / 2.5)  # both of two documents have the term
-    for docid, count, length in (("a", 1, 1), ("b", 3, 5)):
-        expected = idf * count / (count + 1.2 * (1 - 0.7 + 0.7 * length / 3))  # 3: the mean length
-        assert found[docid] == pytest.approx(expected, abs=2e-4)
 
 
 @pytest.fixture

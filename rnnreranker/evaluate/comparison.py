@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,10 +64,8 @@ def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[C
         raise InputError(f"{len(scores.runs)} run: expected a baseline and at least one run to compare with it")
     if resamples < 1:
         raise InputError(f"resamples={resamples}: expected an integer >= 1")
-    pairs = list(itertools.product(range(1, len(scores.runs)), range(len(scores.measures))))
-    values = {
-        (run, m): scores.values[run, :, m] for run in range(len(scores.runs)) for m in range(len(scores.measures))
-    }
+    values = {(run, m): scores.values[run, :, m] for run, m in np.ndindex(len(scores.runs), len(scores.measures))}
+    pairs = [(run, m) for run, m in values if run]
     rows = differences(values, [((run, m), (0, m)) for run, m in pairs], resamples, seed)
     judged, comparisons = scores.judged.mean(axis=1).tolist(), []
     for (run, m), row in zip(pairs, rows, strict=True):

@@ -131,11 +131,6 @@ def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
     return Encoder.open(name, devices=how.devices, **settings) if own is None else own.open(how.devices)
 
 
-def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
-    """The encoder at the start of a training, and its settings; InputError: unknown."""
-    return _encoder(QueryEncoding(encoder), index)[1:]
-
-
 def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
     from rnnreranker.parts.vectors import QueryVectors
 
