@@ -126,25 +126,13 @@ def test_a_copy_is_read_whole_once(index: Path, tmp_path: Path, monkeypatch: pyt
         check_files(copy, "dense")
 
 
-def test_check_reads_every_file(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check", str(index)]) == 0
-    assert "files (0.0 MB) are those that were written\n" in capsys.readouterr().out
-    without_checksums(index)
-    with pytest.raises(
-        InputError, match="no checksums of docids, texts, dense, terms, neighbours; copy the index again"
-    ):
-        main(["--check", str(index)])
-
-
 @pytest.mark.parametrize(
     "files",
     [
         [],
-        {"dense": []},
         {"dense": {"index": {"bytes": 1}}},
-        {"dense": {"index": {"bytes": True, "sha256": "0" * 64}}},
         {"dense": {"index": {"bytes": 1, "sha256": "0" * 63 + "g"}}},
-        *({"dense": {name: {"bytes": 1, "sha256": "0" * 64}}} for name in ("../x", "/dev/zero", "a//b", "", ".")),
+        *({"dense": {name: {"bytes": 1, "sha256": "0" * 64}}} for name in ("../x", "/dev/zero", "")),
     ],
 )
 def test_other_notes_are_refused(index: Path, files: object) -> None:

@@ -80,15 +80,6 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["pipe"]
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    for write in (check_writable, lambda path: write_atomically(path).__enter__()):
-        with pytest.raises(InputError, match=r"none/out.txt: cannot be written \(No such file or directory\)"):
-            write(tmp_path / "none" / "out.txt")
-        with pytest.raises(InputError, match="is a folder, expected the name of a file"):
-            write(tmp_path)
-    assert os.listdir(tmp_path) == []
-
-
 class Killed(BaseException):
     """In place of a signal that ends the process."""
 

@@ -1,6 +1,5 @@
 """Whatever a public function is given, it answers, or refuses it in one line: no error of Python's comes through."""
 
-import datetime
 import decimal
 import math
 from collections.abc import Callable, Mapping
@@ -27,83 +26,14 @@ from rnnreranker import (
 from rnnreranker.base.errors import RnnrerankerError
 from tests.tiny_encoder import make_queries, make_run, make_source
 
-HOSTILE: list[Any] = [
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1,
-    3,
-    2.0,
-    1.5,
-    -0.5,
-    math.nan,
-    math.inf,
-    -math.inf,
-    10**30,
-    2**63,
-    1e308,
-]
-HOSTILE += [
-    "",
-    " ",
-    "x",
-    "10",
-    "none",
-    "\0",
-    "a\nb",
-    "\ud800",
-    "x" * 5000,
-    "..",
-    "~",
-    "/dev/null",
-    "a:b=c",
-    ":",
-    ",",
-    "rnn:k=0",
-]
-HOSTILE += [
-    b"x",
-    bytearray(b"x"),
-    [],
-    (),
-    {},
-    set(),
-    {1},
-    {"x"},
-    [None],
-    [[]],
-    ["x"],
-    ["x", "x"],
-    [1],
-    (1, 2),
-    [0, 0],
-    [1.5],
-]
-HOSTILE += [[math.nan], ["a", 1], {"a": 1}, {1: 2}, {"a": None}, {"a": math.nan}, {"a": {"b": {}}}, {"q1": {"d1": "x"}}]
-HOSTILE += [np.int64(3), np.uint8(1), np.float32(1.5), np.float64("nan"), np.bool_(True), np.str_("x"), np.array(3)]
-HOSTILE += [np.array([]), np.zeros((2, 2)), np.zeros((2, 3), dtype=object), np.array(["a"]), np.ones((3, 2, 2))]
-HOSTILE += [np.full((4, 8), np.nan), np.ones((4, 8), np.float16), np.ones((4, 8), np.int64), np.ones((4, 8), complex)]
-HOSTILE += [
-    np.array([1, 0], bool),
-    np.ma.masked_array([1.0, 2.0], [0, 1]),
-    np.datetime64("2020-01-01"),
-    1j,
-    object(),
-    print,
-]
-HOSTILE += [
-    iter([1]),
-    range(3),
-    Path("/nonexistent"),
-    decimal.Decimal("1.5"),
-    datetime.date(2020, 1, 1),
-    int,
-    ...,
-    slice(1),
-]
-HOSTILE += [pandas.DataFrame(), pandas.DataFrame({"a": [1]}), pandas.Series([1, 2]), pandas.NA, pandas.NaT, RnnParams()]
+HOSTILE: list[Any] = [None, True, 0, -1, 2.0, 1.5, math.nan, math.inf, 10**30, 1e308]
+HOSTILE += ["", " ", "x", "10", "none", "\0", "a\nb", "\ud800", "x" * 5000, "..", "~", "/dev/null", ":", "rnn:k=0"]
+HOSTILE += [b"x", [], (), {}, {1}, {"x"}, [None], [[]], ["x", "x"], [1], [0, 0], [math.nan], ["a", 1], {"a": 1}, {1: 2}]
+HOSTILE += [{"a": None}, {"a": math.nan}, {"a": {"b": {}}}, {"q1": {"d1": "x"}}, np.int64(3), np.float64("nan")]
+HOSTILE += [np.bool_(True), np.array(3), np.array([]), np.zeros((2, 2)), np.zeros((2, 3), object), np.ones((3, 2, 2))]
+HOSTILE += [np.full((4, 8), np.nan), np.ones((4, 8), complex), np.ma.masked_array([1.0, 2.0], [0, 1])]
+HOSTILE += [1j, object(), print, iter([1]), Path("/nonexistent"), decimal.Decimal("1.5"), int, ..., slice(1)]
+HOSTILE += [pandas.DataFrame({"a": [1]}), pandas.Series([1, 2]), pandas.NA, RnnParams()]
 
 VECTORS = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
 

@@ -131,17 +131,3 @@ def workers_of(leader: int) -> list[int]:
         if int(session) == leader and state != "Z" and int(path.parent.name) != leader:
             others.append(int(path.parent.name))
     return others
-
-
-POOL = """
-    import joblib
-    assert joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(abs)(-n) for n in range(3)) == [0, 1, 2]
-"""
-
-
-@pytest.mark.long
-def test_a_command_does_not_wait_for_idle_processes_at_its_end(tmp_path: Path) -> None:
-    pytest.importorskip("joblib", reason="joblib is not installed")
-    process = started(tmp_path, POOL)
-    _, error = process.communicate(timeout=120)  # idle ones end after 300 seconds
-    assert (process.returncode, error) == (0, "")

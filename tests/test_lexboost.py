@@ -82,7 +82,7 @@ def test_what_the_graph_does_not_have(graph: NeighbourGraph, run: Run) -> None:
         make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(k=17))
     with pytest.raises(InputError, match="neighbours are needed and were not given"):
         make_reranker("lexboost", Inputs())
-    with pytest.raises(InputError, match="lam=2: expected a number in"):
+    with pytest.raises(InputError, match="lam=2: expected a finite number"):
         make_params("reranker", "lexboost", {"lam": 2})
     assert len(make_reranker("lexboost", Inputs(neighbours=graph)).rerank(Run.from_dict({"q0": {}})).ranked("q0")) == 0
 

@@ -54,12 +54,9 @@ def test_every_argument_that_takes_text_is_known_to_be_a_path_or_none(name: str)
     ("name", "words", "expected"),
     [
         ("search", "--index x --topics q.tsv --output link.tsv", r"--output link.tsv: the command reads it \(--topics"),
-        ("search", "--index x --topics q.tsv --output hard.tsv", "--output hard.tsv: the command reads it"),
         ("search", "--index x --topics q.tsv --output kept/../q.tsv", "--output .*: the command reads it"),
         ("search", "--index x --topics ~/q.tsv --output q.tsv", "--output q.tsv: the command reads it"),
         ("search", "--index kept --run q.tsv --output kept/a/run", r"run: is inside a folder .* \(--index kept\)"),
-        ("search", "--index there --run q.tsv --output kept/run", r"run: is inside a folder .* \(--index there\)"),
-        ("search", "--index kept --topics q.tsv --output kept", "--output kept: the command reads it"),
         (
             "search",
             "--index x --encoded-queries v.npy --output v.ids",
@@ -69,7 +66,6 @@ def test_every_argument_that_takes_text_is_known_to_be_a_path_or_none(name: str)
         ("search", "--index x --topics q.tsv:without:b.tsv --output b.tsv", "--output b.tsv: the command reads it"),
         ("search", "--index x --topics kept:test --output kept/queries.jsonl", "is inside a folder that"),
         ("search", "--index x --run r --aggregate maxp:passages=q.tsv,hits=5 --output q.tsv", "reads it"),
-        ("search", "--index x --run r --rerank cross-encoder:model=kept --output kept/run", "is inside a folder"),
         ("search", "--index x --run r --retriever bm25+dense:x=q.tsv --output q.tsv", "reads it"),
         ("search", "--index x --run r --encoder kept:pooling=cls --output kept/run", "is inside a folder"),
         ("search", "--index x --topics t --output new --explain-output ./new", "--output writes this path too"),
@@ -95,15 +91,11 @@ def test_every_way_to_one_file_is_seen(
 RUN, QRELS, TOPICS = "q1 Q0 d1 1 2.0 a\n", "q1 0 d1 1\n", "q1\ttext\n"
 COMMANDS = """search --index pydoc --topics topics.tsv --output topics.tsv
 search --index pydoc --run run.txt --topics topics.tsv --qrels qrels.txt --output qrels.txt
-search --index pydoc --run run.txt --topics topics.tsv --explain q1 --explain-output topics.tsv
 fuse run.txt other.txt --output run.txt
 evaluate run.txt --qrels qrels.txt --json qrels.txt
-tune --index pydoc --topics topics.tsv --qrels qrels.txt --run run.txt --output run.txt
 labels --run run.txt --qrels qrels.txt --method hard --output labels.parquet --tsv qrels.txt
 negatives --run run.txt --qrels qrels.txt --documents docs.tsv --filter none --output run.txt
-diagnose --run run.txt --index pydoc --topics topics.tsv --output topics.tsv
 train --model masked --documents docs.tsv --encoder minilm --output docs.tsv
-study --index pydoc --topics topics.tsv --qrels qrels.txt --output qrels.txt
 index --documents docs.tsv --output docs.tsv"""
 
 

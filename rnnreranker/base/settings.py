@@ -285,9 +285,15 @@ class Params(Checked):
 
 
 def typed(values: Mapping[str, Any], hints: Mapping[str, Hint]) -> dict[str, Any]:
-    """Values by name, the text `none` as None where it is allowed; InputError: as `check_names`."""
+    """Values by name, texts of YAML as numbers, `none` as None where it is allowed; InputError: as `check_names`."""
     check_names(values, hints)
-    return {name: None if hints[name].optional and str(value) == "none" else value for name, value in values.items()}
+    read = {}
+    for name, value in values.items():
+        number = hints[name].number is float and isinstance(value, str)  # 1e-5 is a text in YAML
+        read[name] = Typed(value) if number else value
+        if hints[name].optional and str(value) == "none":
+            read[name] = None
+    return read
 
 
 def check_names(values: Iterable[str], known: Iterable[str]) -> None:

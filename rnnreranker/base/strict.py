@@ -1,6 +1,7 @@
 """Strict JSON and YAML: every error, and a repeated key, is one line with file and line.
 
-Plain words of YAML are those of YAML 1.2: numbers, null, `true`, `false`. Others, as `yes`, `010` and dates, are texts.
+Plain words of YAML are numbers, null, `true` and `false`. All others, as `yes`, `010` and `1e-5`, are texts; a setting
+that is a number reads them.
 """
 
 from __future__ import annotations
@@ -155,6 +156,6 @@ _WORDS = {  # tag → its plain words
     "null": "~|null|Null|NULL|",
     "bool": "true|True|TRUE|false|False|FALSE",
     "int": "[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+)",
-    "float": r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+    "float": r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
     "merge": "<<",
 }
