@@ -15,7 +15,8 @@ from rnnreranker.base.record import read_records
 from rnnreranker.lab.diagnose import diagnose, measure_run, rank_biased_overlap, verdict
 from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.measures import cohesion, effects, skewness, terms
-from rnnreranker.lab.diagnose.verdict import LIKELY, rows
+from rnnreranker.lab.diagnose.verdict import LIKELY
+from rnnreranker.lab.flags import tables_of
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -98,7 +99,6 @@ def measured(params: RnnParams | None = None, **changes: float) -> dict[str, Any
     ("changes", "word", "reason"),
     [
         ({}, "likely helps", "rank differently (agreement 0.450, limit 0.636)"),
-        ({"agreement": LIKELY}, "likely helps", "at least nine in ten gained"),
         ({"agreement": LIKELY + 0.0001}, "may help", "some gained and some did not"),
         ({"share": 0.51}, "risky", "51% of the score comes from neighbours"),
         ({"negative": 0.02}, "risky", "2.0% of the neighbours have negative weights"),
@@ -195,9 +195,10 @@ def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (record.kind, record.name, len(record.inputs["index"])) == ("diagnosis", "run", 16)
     assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
     assert f"how grouped the candidates are\t{found['sets']['cohesion']:.3f}\t" in out
-    told = rows(found | {"token_search": [{"nprobe": 4, "recall": 0.9, "candidates": 0.25}]})
+    tokens = [{"nprobe": 4, "recall": 0.9, "candidates": 0.25}]
+    [told] = tables_of("diagnosis", **{**found, "token_search": tokens})
     assert [row[1:] for row in told if row[0] == "search by nearest tokens"] == [
-        ("90.0% / 25.0%", "--nprobe 4: the 100 best by MaxSim that it has / documents compared")
+        ["90.0% / 25.0%", "--nprobe 4: the 100 best by MaxSim that it has / documents compared"]
     ]
     assert main([*flags, "--preset", "tas-b", "--lam", "0.05"]) == 0
     assert "verdict: risky; use --scale minmax\n" in capsys.readouterr().out

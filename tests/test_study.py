@@ -215,21 +215,26 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     two = ["--against", "CODER", "--arms", "CODER", "CODER + fused run:labels=run", "--first-stages", "dense"]
     taught = found("taught.json", "--compares", "labels", *two)
     assert [line[0] for line in study_table(taught.outcome, "all")[1]] == ["base", "CODER", "CODER + fused run"]
-    several = ["--seeds", "1", "--arms"]
-    losses = found("losses.json", "--compares", "losses", *several, "kl", "margin, random:loss=margin,rates=kl")
-    counts = found("counts.json", "--compares", "candidates", *several, "N = 2:candidates=2", "N = 12:candidates=12")
+    topics = dict(line.split("\t") for line in (collection / "topics.tsv").read_text().splitlines())
+    given = {"encoder": str(collection / "encoder"), "folds": 2, "seeds": 2, "context": 8, "first_stages": ["dense"]}
+    model = {"query": {"epochs": 2, "validation_share": 0.3, "candidates": 10}}
+    same = run_study(
+        open_index(collection / "index"),
+        topics,
+        load_qrels(collection / "qrels.txt"),
+        **{"model": model, "learning_rates": [1e-3, 1e-2], "against": "CODER", "work": collection / "work", **given},
+        arms={"CODER": None, "CODER + fused run": {"labels": "run"}},
+    )
+    assert rounded(same.outcome["rows"]) == taught.outcome["rows"]
     header, lines = study_table(first.outcome, "all")
     assert "nDCG@10 − CODER, same hyperparameters" in header
     assert [line[0] for line in lines][:2] == ["base", "CODER"]
-    assert "margin, random" in [line[0] for line in study_table(losses.outcome, "all")[1]]
-    assert "N = 12" in [line[0] for line in study_table(counts.outcome, "all")[1]]
     pytest.importorskip("matplotlib", reason="the pictures need the extra plots")
-    records = [replace(record, spec="tiny") for record in (first, losses, counts)]
-    names = ("tiny-candidates", "tiny-nDCG-10", "tiny-loss", "tiny-positives")
-    shown = {f"{name}.svg" for name in names}
-    drawn = [path.relative_to(collection) for path in write_pictures(Figures(records), collection, shown)]
-    assert drawn == [Path("study", f"{name}.svg") for name in names]
-    assert all((collection / path).read_text().startswith("<svg") for path in drawn)
+    names = ("tiny-nDCG-10", "tiny-loss", "tiny-positives")
+    record = replace(first, spec="tiny")
+    drawn = write_pictures(Figures([record]), collection, {f"{name}.svg" for name in names})
+    assert [path.relative_to(collection) for path in drawn] == [Path("study", f"{name}.svg") for name in names]
+    assert all(path.read_text().startswith("<svg") for path in drawn)
 
 
 def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements() -> None:
@@ -277,27 +282,3 @@ def test_what_does_not_belong_together_is_said_before_any_work(asked: dict[str, 
     with pytest.raises(InputError) as caught:
         run_study("nowhere", "topics", "qrels", **asked)
     assert str(caught.value).startswith(said)
-
-
-@pytest.mark.long
-def test_a_study_from_python_is_that_of_the_command(collection: Path, tmp_path: Path) -> None:
-    argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv"), "--folds", "2"]
-    argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--seeds", "1"]
-    argv += ["--arms", "N = 4:candidates=4", "--epochs", "1", "--model", "query:validation_share=0.3"]
-    assert main([*argv, "--output", str(tmp_path / "made.json")]) == 0
-    (made,) = read_records(tmp_path / "made.json")
-    lines = (collection / "topics.tsv").read_text().splitlines()
-    same = run_study(
-        open_index(collection / "index"),
-        dict(line.split("\t") for line in lines),
-        load_qrels(collection / "qrels.txt"),
-        arms={"N = 4": {"candidates": 4}},
-        **{"encoder": str(collection / "encoder"), "folds": 2, "seeds": 1},
-        model={"query": {"epochs": 1, "validation_share": 0.3}},
-    )
-    assert same.inputs == made.inputs
-    assert list(same.outcome) == list(made.outcome)
-    for name in same.outcome.keys() - {"steps", "title"}:  # seconds, and a name that objects have not
-        assert rounded(same.outcome[name]) == made.outcome[name]
-    assert same.outcome["title"] == "topics"
-    assert same.conclusion.startswith("On queries not trained on N = 4 has nDCG@10 ")

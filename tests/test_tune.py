@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
-from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.errors import DataWarning, InputError, ParameterError
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
@@ -160,9 +160,7 @@ def _toy(params: RnnParams, report: object) -> float:
 
 def test_a_search_finds_the_best_and_begins_with_the_default() -> None:
     found = search(_toy, SMALL, 60, seed=1)
-    assert found.params.k == 6
-    assert found.params.scale == "minmax"
-    assert abs(found.params.lam - 0.4) < 0.15
+    assert (found.params.k, found.params.scale, found.params.lam) == (6, "minmax", pytest.approx(0.4, abs=0.15))
     assert found.value == max(value for value in found.history if value is not None)
     inside = dataclasses.replace(SMALL.fixed, k=5)
     first = search(_toy, Space(SMALL.ranges, inside), 1, seed=1)
@@ -200,33 +198,21 @@ def test_a_storage_is_not_gone_on_from_with_another_objective(made: QuerySet, tm
         cross_validate(objective, SMALL, 2, folds, storage=tmp_path / "folds.db")
 
     kept(made.objective())
-    kept(made.objective())
-    qrels = made.qrels
+    kept(made.judged_by(made.qrels.sample(frac=1, random_state=0), "nDCG@10", "binary"))
     with pytest.raises(InputError, match=r"holds trials of another measure \(nDCG@10\); give another storage"):
-        kept(made.judged_by(qrels, "RR@10"))
+        kept(made.judged_by(made.qrels, "RR@10"))
     with pytest.raises(InputError, match="holds trials of another input"):
         kept(made.objective(), folds=4)
-    changed = qrels.assign(relevance=qrels["relevance"] + 1)
-    with pytest.raises(InputError, match="holds trials of another input"):
-        kept(made.judged_by(changed, "nDCG@10", "binary"))
-    kept(made.judged_by(qrels.sample(frac=1, random_state=0), "nDCG@10", "binary"))
 
 
 def test_hopeless_trials_end_early() -> None:
-    reports = 0
-
-    def slow(params: RnnParams, report: object) -> float:
-        nonlocal reports
-        value = _toy(params, report)
+    def slow(params: RnnParams, report: Any) -> float:
         for step in range(4):
-            reports += 1
-            report(step, value)  # type: ignore[operator]
-        return value
+            report(step, _toy(params, report))
+        return _toy(params, report)
 
-    found = search(slow, SMALL, 60, seed=0)
-    assert found.pruned > 0
-    assert reports < 4 * 60
-    assert found.history.count(None) == found.pruned
+    stopped = search(slow, SMALL, 60, seed=0)
+    assert stopped.history.count(None) == stopped.pruned > 0
 
 
 @pytest.mark.usefixtures("as_command")
@@ -252,10 +238,7 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     assert held_out["tuned"] == pytest.approx(np.concatenate(by_hand).mean())
     assert held_out["default"] == pytest.approx(objective.values(SMALL.fixed).mean())
     assert held_out["base"] == pytest.approx(objective.base().mean())
-    assert held_out["gain"] == pytest.approx(held_out["tuned"] - held_out["default"])
-    assert held_out["low"] <= held_out["gain"] <= held_out["high"]
-    best = tune(objective, SMALL, 8, seed=0).params
-    assert objective.values(best).mean() >= held_out["default"]  # the same topics: the default was among the trials
+    assert held_out["low"] <= held_out["tuned"] - held_out["default"] <= held_out["high"]
 
 
 @pytest.mark.long
@@ -274,25 +257,12 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -
         objective = objectives[name]
         return float((objective.values(params) - objective.base()).mean())
 
-    assert [(cell["name"], cell["collection"]) for cell in found["cells"]] == [
-        ("a1", "a"),
-        ("a2", "a"),
-        ("b", "b"),
-        ("c", "c"),
-    ]
     for cell in found["cells"]:
         others = [name for name in objectives if of.get(name, name) != cell["collection"]]
         table = np.array([[gain(name, params) for name in others] for params in settings])
         assert cell["setting"] == int(RULES[rule](table).argmax())
         assert cell["chosen"] == pytest.approx(gain(cell["name"], settings[cell["setting"]]))
-        assert (
-            cell["default"]
-            == pytest.approx(gain(cell["name"], space.fixed))
-            == pytest.approx(found["gains"][cell["name"]][0], abs=1e-6)
-        )
-        assert cell["default_low"] <= cell["default"] <= cell["default_high"]
-    assert found["tried"][0] == {}
-    assert [len(one) for one in found["gains"].values()] == [6] * 4
+        assert cell["default"] == pytest.approx(found["gains"][cell["name"]][0], abs=1e-6)
     assert RnnParams(**{**found["default"], **found["tried"][3]}) == settings[3]
     values = RULES[rule](np.array(list(found["gains"].values())).T)
     assert found["place"] == 1 + sum(values > values[0])
@@ -331,12 +301,12 @@ def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixtu
         assert (tmp_path / "plots" / f"{name}.svg").read_text().count("<path") > 5
 
 
-def test_python_does_what_the_command_does(made: QuerySet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """With objects in memory in place of files; nothing is said."""
-    flags = _written(made, tmp_path)
-    found = ["--trials", "3", "--folds", "2", "--protocol", "binary", "--rerank", "rnn:k_exp=2,tau=0.25"]
-    assert main([*flags, *found, "--space", str(_space(tmp_path)), "--output", str(tmp_path / "shell.yaml")]) == 0
-    capfd.readouterr()
+def test_python_does_what_the_command_does(made: QuerySet, tmp_path: Path) -> None:
+    """With objects in memory in place of files."""
+    file = tmp_path / "space.yaml"
+    file.write_text("k: {low: 2, high: 8}\ntau: [0.0, 0.5]\nscale: [minmax, none]\n")
+    flags = [*_written(made, tmp_path), "--trials", "3", "--folds", "2", "--rerank", "rnn:k_exp=2,tau=0.25"]
+    assert main([*flags, "--space", str(file), "--output", str(tmp_path / "shell.yaml")]) == 0
     request = TuneRequest(
         index=open_index(made.folder),
         topics=dict.fromkeys(made.qids, "text"),
@@ -344,27 +314,15 @@ def test_python_does_what_the_command_does(made: QuerySet, tmp_path: Path, capfd
         encoded_queries=tmp_path / "queries.npy",
         trials=3,
         folds=2,
-        protocol="binary",
         rerank={"rnn": {"k_exp": 2, "tau": 0.25}},
         space={"k": {"low": 2, "high": 8}, "tau": [0.0, 0.5], "scale": ["minmax", "none"]},
     )
-    tuned = tune_reranker(request)
+    with pytest.warns(DataWarning, match="12 topics, fewer than 50"):
+        tuned = tune_reranker(request)
     assert tuned.params.tau == 0.25
     tuned.write(tmp_path / "python.yaml")
-    assert capfd.readouterr() == ("", "")
     shell, python = ((tmp_path / f"{name}.yaml").read_text().splitlines() for name in ("shell", "python"))
-    assert [line for line in shell if line not in python] == [
-        f"# index: {made.folder}",
-        f"# topics: {tmp_path / 'topics.tsv'} (12 judged)",
-    ]
-    assert tuned.sweep(["lambda"]).keys() == {"lambda"}
-    assert tuned.to_dict()["held out"]["topics"] == TOPICS
-
-
-def _space(folder: Path) -> Path:
-    file = folder / "space.yaml"
-    file.write_text("k: {low: 2, high: 8}\ntau: [0.0, 0.5]\nscale: [minmax, none]\n")
-    return file
+    assert {line.partition(":")[0] for line in shell if line not in python} == {"# index", "# topics"}
 
 
 @pytest.mark.parametrize(
@@ -372,16 +330,19 @@ def _space(folder: Path) -> Path:
     [
         ({"trials": -1, "folds": 1}, "trials=-1: expected an integer >= 0; folds=1: expected an integer >= 2"),
         ({"test_run": "r"}, "test_run needs test_topics and test_qrels"),
-        ({"protocol": "tree"}, "protocol='tree': expected one of trec"),
+        ({"test_topics": "t"}, "test_topics and test_qrels go together"),
+        ({"index": None}, "index is missing"),
+        ({"collections": "sets.yaml"}, "index is for one query set: not with collections"),
+        ({"rule": "mean"}, "rule chooses over collections: not for one query set"),
+        ({"measure": "nDCG@10 RR@10"}, "expected one measure"),
         ({"rerank": "mmr"}, "rerank=mmr: expected rnn, whose settings are searched"),
         ({"rerank": "rnn:from=neighbours"}, "rerank=rnn:from=neighbours: from: not in tuning"),
-        ({"rerank": "rnn:k=0"}, "rerank=rnn:k=0: k=0: expected an integer >= 1"),
         ({"space": {"lamda": [0.5]}}, "space: unknown parameter lamda, did you mean lam"),
     ],
 )
 def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        tune_reranker(TuneRequest(index="i", topics="t", qrels="q", **given))
+        tune_reranker(TuneRequest(**{"index": "i", "topics": "t", "qrels": "q", **given}))
     assert message in str(caught.value)
 
 
@@ -389,12 +350,7 @@ def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
     ("flags", "message"),
     [
         (["--trials", "0"], "--trials 0 leaves nothing to do without --sweep"),
-        (["--test-topics", "x"], "--test-topics and --test-qrels go together"),
         (["--sweep", "contxt"], "--sweep contxt: expected some of context,lambda,grid,ablations"),
-        (["--collections", "sets.yaml"], "--index is for one query set: not with --collections"),
-        (["--rule", "mean"], "--rule chooses over --collections: not for one query set"),
-        (["--folds", "1"], "--folds 1: expected an integer >= 2"),
-        (["--measure", "nDCG@10 RR@10"], "expected one measure"),
     ],
 )
 def test_what_the_command_refuses(flags: list[str], message: str) -> None:

@@ -174,23 +174,6 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     np.testing.assert_allclose(after, before, atol=1e-5)  # they differ in weights alone
 
 
-def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
-    from rnnreranker.lab.tune.__main__ import main
-
-    common = ["train", "--index", str(data), "--topics", str(data / "topics.tsv"), "--qrels", str(data / "qrels.txt")]
-    with pytest.raises(InputError, match="leave nothing to train on"):
-        main([*common, "--validation-share", "0.5", "--test-share", "0.5"])
-    with pytest.raises(InputError, match="--test-topics and --test-qrels go together"):
-        main([*common, "--test-topics", "x.tsv"])
-    again = ["--encoder", "minilm", "--test-topics", str(data / "topics.tsv"), "--test-qrels", str(data / "qrels.txt")]
-    with pytest.raises(InputError, match="40 query ids in both the training and the test topics"):
-        main([*common, *again])
-    with pytest.raises(InputError, match="--method hard:boost=2: hard has no parameters"):
-        main([*common, "--method", "hard:boost=2"])
-    with pytest.raises(InputError, match="expected one measure"):
-        main([*common, "--measure", "RR@10 nDCG@10"])
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -201,6 +184,10 @@ def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
         ({"loss": "triplet:alpha=2"}, "loss=triplet:alpha=2: no setting alpha"),
         ({"encoder": "minilm:max_length=7"}, "max_length=7: expected normalize or pooling"),
         ({"test_share": 2.0, "final_seeds": 0}, "final_seeds=0: expected an integer >= 1"),
+        ({"test_share": 0.5, "validation_share": 0.5}, "leave nothing to train on"),
+        ({"test_topics": "x.tsv"}, "test_topics and test_qrels go together"),
+        ({"method": "hard:boost=2"}, "method=hard:boost=2: hard has no parameters"),
+        ({"measure": "RR@10 nDCG@10"}, "expected one measure"),
         ({"device": "tpu"}, "device=tpu: torch has no device tpu"),
     ],
 )
@@ -208,18 +195,3 @@ def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         check(TuneTrainRequest(index="i", topics="t", qrels="q", **given))
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "train: {loss: {triplet: {margin: 0.3}}, epochs: 2}\n",
-        "train: {loss: triplet:margin=0.3, epochs: 2}\n",
-    ],
-)
-def test_a_file_says_the_loss_in_its_written_form(tmp_path: Path, content: str) -> None:
-    (tmp_path / "my.yaml").write_text(content)
-    expected = TrainParams(loss="triplet:margin=0.3", epochs=2.0)
-    assert TrainParams.from_yaml(tmp_path / "my.yaml") == expected
-    assert expected.described() == {**expected.to_dict(), "loss": "triplet", "margin": 0.3}
-    assert Joint(train=expected).to_dict()["train"] == expected.to_dict()

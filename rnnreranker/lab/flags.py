@@ -1,12 +1,14 @@
-"""Flags that commands of the laboratory share, and the records that they write."""
+"""Flags that commands of the laboratory share, their printed reports, and the records that they write."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from rnnreranker.base.pages import render
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
+from rnnreranker.base.tables import print_table
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,18 @@ class LabFlags(Request):
 
     output: str | None = setting(None, "write the record of everything measured", metavar="FILE.json")
     preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")
+
+
+def tables_of(template: str, **values: Any) -> list[list[list[str]]]:
+    """The tables of a report: rows of cells, the header first; blank lines of the template divide them, tabs cells."""
+    text = render("lab", f"{template}.txt.j2", **values)
+    return [[line.split("\t") for line in one.splitlines()] for one in text.strip().split("\n\n")]
+
+
+def print_report(template: str, **values: Any) -> None:
+    """Print the tables of a report."""
+    for header, *rows in tables_of(template, **values):
+        print_table(header, rows)
 
 
 def write_record(path: str | None, kind: str, name: str, outcome: dict[str, Any], **about: Any) -> None:

@@ -33,9 +33,9 @@ def main(argv: Sequence[str]) -> int:
     check_writable(args.output)
     begun = time.perf_counter()
     diagnosis, index = diagnosed(request)
-    from rnnreranker.lab.diagnose.verdict import print_report
+    from rnnreranker.lab.diagnose.verdict import print_diagnosis
 
-    print_report(diagnosis)
+    print_diagnosis(diagnosis)
     about: dict[str, Any] = {"module": "diagnose", "argv": argv, "begun": begun}
     about["inputs"] = {"index": index.vectors.fingerprint}
     write_record(args.output, "diagnosis", Path(args.run).stem, diagnosis, **about)

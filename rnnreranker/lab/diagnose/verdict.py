@@ -6,11 +6,9 @@ it is right on other collections. The other limits come from five collections an
 
 from __future__ import annotations
 
-import string
-from collections.abc import Iterator
 from typing import Any
 
-from rnnreranker.base.tables import print_table
+from rnnreranker.lab.flags import print_report
 from rnnreranker.rnn import RnnParams, mixture
 from rnnreranker.rnn.reference import EXPONENT_LIMIT
 
@@ -91,104 +89,9 @@ def verdict(measured: dict[str, Any]) -> dict[str, Any]:
     return {"word": HELPS if agreement <= LIKELY else MAY, "scale": "minmax", "reasons": [*helping, of_scale]}
 
 
-TERMS = {
-    "rank": "rank in the run",
-    "run": "score in the run",
-    "query": "similarity to the query",
-    "jaccard": "neighbours shared with the query",
-    "first": "neighbours shared with the first",
-    "nearest": "scores of the nearest",
-}
-ROWS = (  # name, value and meaning; left out if the first group of measurements of the value is None
-    ("neighbours of the query", "{sets[query]:.1f}", "candidates; each is near the other: quartiles"),
-    ("queries with 0 or 1", "{sets[query][share_at_most_one]:.1%}", "such neighbours"),
-    ("neighbours of a candidate", "{sets[candidates]:.1f}", "the same of every candidate: quartiles"),
-    ("candidates with 0 or 1", "{sets[candidates][share_at_most_one]:.1%}", "such neighbours"),
-    ("nothing in common", "{sets[jaccard_zero]:.1%}", "candidates that share no neighbour with the query"),
-    ("how grouped the candidates are", "{sets[cohesion]:.3f}", "0 = no more than by chance"),
-    ("how uneven neighbours are", "{hubness[skewness]:.1f}", "few are near many: quartiles; 0 = evenly spread"),
-    (
-        "most frequent neighbour",
-        "{hubness[largest_hub][share_of_lists]:.1%}",
-        "of its query's candidates have {hubness[largest_hub][docid]} near",
-    ),
-    ("similarity across queries", "{anisotropy[mean_cosine]:.3f}", "mean cosine of their candidates; 0 = none"),
-    ("common direction", "{anisotropy[mean_vector]:.3f}", "of all vectors: 0 = none, 1 = all point one way"),
-    ("similarities", "{scale[lowest]:.3f} to {scale[highest]:.3f}", "lowest and highest of any query"),
-    ("spread of similarities", "{scale[spread]:.3f}", "highest less lowest of a query: quartiles"),
-    ("spread to the query", "{scale[query_spread]:.3f}", "the same of similarities to the query, mean"),
-    ("spread beside the mean", "{scale[spread_to_level]:.3f}", "spread divided by the mean similarity"),
-    ("length of vectors", "{scale[norms][0]:.3f} to {scale[norms][1]:.3f}", "{length}"),
-    ("largest exponent", "{scale[largest_exponent]:.3f}", "of --weight exp; refused above 80"),
-    ("negative weights", "{scale[negative_weights]:.1%}", "of neighbours; 0 expected"),
-    ("share of the score from neighbours", "{scale[jaccard_share]:.1%}", "the rest is known without them"),
-    ("agreement of run and vectors", "{order[agreement]:.3f}", "1 = both rank alike, 0 = not at all"),
-    ("run's scores", "{useless:}", "that tell more than the order: {order[only_order]}"),
-    ("words of a query", "{impacts[query_words]:.3f}", "of the impacts' vocabulary, mean"),
-    ("words of a document", "{impacts[document_words]:.3f}", "the same of all documents"),
-    ("words in common (FLOPS)", "{impacts[flops]:.3f}", "of a query and any document, expected"),
-    ("pairs that the graph has", "{graph[pairs]:.1%}", "of the candidates of a query"),
-    ("near pairs that the graph has", "{graph[nearest]:.1%}", "of a candidate and those near it"),
-    (
-        "mutual in both",
-        "{graph[kept]:.1%} / {graph[found]:.1%}",
-        "of the mutual pairs among candidates / in the collection",
-    ),
-    (
-        "named by others",
-        "{graph[in_degree]:.1f}",
-        "documents that have one among their {graph[k]} nearest: quartiles",
-    ),
-    (
-        "most named document",
-        "{graph[skewness]:.3f} / {graph[nobody]:.1%} / {graph[largest][named]} ({graph[largest][docid]})",
-        "how uneven / documents nobody names / times named",
-    ),
-    ("named above the cap", "{graph[cap][edges]:.1%}", "of the pairs in the graph, with a cap of {graph[cap][at]}"),
-    ("agreement before and after", "{overlap[rbo]:.3f}", "1 = nothing moves: quartiles over queries"),
-    ("first document changes", "{overlap[top_1_changed]:.1%}", "of the queries"),
-    ("first ten change", "{overlap[top_10_changed]:.1%}", "of the queries, in which documents they are"),
-    ("ranks that a candidate moves", "{overlap[mean_displacement]:.3f}", "mean"),
-)
-OF_TERM = (
-    "what decides: {name}",
-    "{spread:.1%} / {top_10:.3f} / {agreement:.3f}",
-    "weight {weight:.3g}: of the score / documents it brings into the first 10 / agreement with the score",
-)
-OF_TOKENS = (
-    "search by nearest tokens",
-    "{recall:.1%} / {candidates:.1%}",
-    "--nprobe {nprobe}: the 100 best by MaxSim that it has / documents compared",
-)
-
-
-class _Cell(string.Formatter):
-    """Formats a distribution as its quartiles and None as "-"."""
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if isinstance(value, dict):
-            return " / ".join(format(value[name], format_spec) for name in ("q1", "median", "q3"))
-        return "-" if value is None else format(value, format_spec)
-
-
-def rows(measured: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Name, value and meaning of each measurement; docs/tables/diagnose.html explains them under the same names."""
-    more = {"length": "unit" if measured["scale"]["unit_norm"] else "not unit"}
-    several: list[tuple[tuple[tuple[str, ...], ...], dict[str, Any]]] = [
-        (ROWS, measured | more | {"useless": measured["order"]["only_order"] and "none"})
-    ]
-    several += [((OF_TERM,), term | {"name": TERMS[name]}) for name, term in measured["terms"].items()]
-    several += [((OF_TOKENS,), one) for one in measured.get("token_search") or ()]
-    for table, values in several:
-        for row in table:
-            group = row[1][1:].partition("}")[0].partition("[")[0].partition(":")[0]
-            if table is not ROWS or values.get(group) is not None:
-                yield tuple(_Cell().vformat(cell, (), values) for cell in row)
-
-
-def print_report(measured: dict[str, Any]) -> None:
+def print_diagnosis(measured: dict[str, Any]) -> None:
     """Print the measurements, then the verdict, on stdout; another scale if it advises one."""
-    print_table(("measured", "value", "meaning"), rows(measured))
+    print_report("diagnosis", **measured)
     judged = verdict(measured)
     advice = "" if measured["params"]["scale"] == judged["scale"] else f"; use --scale {judged['scale']}"
     print(f"\nverdict: {judged['word']}{advice}")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.tables import interval, print_table
-from rnnreranker.lab.flags import LabFlags, write_record
+from rnnreranker.lab.flags import LabFlags, print_report, write_record
 from rnnreranker.lab.recover.recovery import answer, recovered
 from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.rnn import RnnParams
@@ -45,45 +44,11 @@ def main(argv: Sequence[str]) -> int:
         f"{command.counted(outcome['queries'], 'query', 'queries')}, {outcome['cases']} visible positives, "
         f"{outcome['hidden']} hidden positives against {outcome['negatives']} judged negatives"
     )
-    _print(outcome)
+    print_report("recovery", **outcome)
+    print(f"\n{answer(outcome['rows'])}")
     about: dict[str, Any] = {"module": "recover", "argv": argv, "begun": begun, "inputs": inputs}
     write_record(args.output, "recovery", args.unjudged, outcome, **about)
     return 0
-
-
-def _print(outcome: Mapping[str, Any]) -> None:
-    rows = [[row["scorer"], row["measure"], f"{row['value']:.4f}", *_gap(row)] for row in outcome["rows"]]
-    print_table(["similarity to", "measure", "value", "minus query", "p (Holm)"], rows)
-    for title, other, compared in (
-        ("from the graph", "from vectors", outcome["from_graph"]),
-        ("joint", None, outcome["joint"]),
-        ("other settings", "joint", outcome["ablations"]),
-        ("teacher", None, outcome["beside"]),
-    ):
-        if compared:
-            print_table(
-                [title, "measure", "minus", "difference", "p (Holm)"],
-                [[row["scorer"], row["measure"], other or row["other"], *_gap(row)] for row in compared],
-            )
-    names = ("discarded", "positives", "negatives")
-    print_table(
-        ["filter", "discarded", "hidden positives removed", "true negatives lost"],
-        [[row["filter"], *(f"{row[name]:.3f}" for name in names)] for row in outcome["filters"]],
-    )
-    print_table(
-        ["joint", "above", "up to", "candidates", "relevant"],
-        [
-            [row["of"], f"{row['low']:g}", f"{row['high']:g}", str(row["candidates"]), f"{row['relevant']:.3f}"]
-            for row in outcome["reliability"]
-        ],
-    )
-    print(f"\n{answer(outcome['rows'])}")
-
-
-def _gap(row: Mapping[str, Any]) -> list[str]:
-    if "difference" not in row:
-        return ["-", "-"]
-    return [interval(row["difference"], row["low"], row["high"]), f"{row['p_holm']:.3f}"]
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.pages import render
 from rnnreranker.base.request import asked
-from rnnreranker.base.tables import interval
 from rnnreranker.evaluate.comparison import differences
+from rnnreranker.lab.query_set import read_query_set
 from rnnreranker.lab.recover.request import RecoverRequest, check, needs_of
 from rnnreranker.lab.recover.similarities import OF_GRAPH, Similarities, Visible, scores_of, visible_positives
 from rnnreranker.labels.export import PROBABILITIES, SIMILARITIES, by_confidence
@@ -69,32 +69,18 @@ def recovered(request: RecoverRequest) -> tuple[dict[str, Any], dict[str, str]]:
 
 def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str]]:
     """The cases of a request, and fingerprints of what was read; raises errors as `recover`."""
-    from rnnreranker.data.qrels import qrels_of
-    from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
-    from rnnreranker.methods.retrieve.dense import dense_run
-    from rnnreranker.runs import Run
-    from rnnreranker.search.queries import query_vectors
 
-    teachers, threads, size = request.teachers, request.threads, request.params.context
+    teachers, threads = request.teachers, request.threads
     index = open_index(request.index, needs={"vectors"} | needs_of(teachers) if teachers else ())
     graph = index.graph if request.source == "both" else None
-    qrels, texts, given = qrels_of(request.qrels), topics_of(request.topics), request.run
-    run = given if given is None or isinstance(given, Run) else Run.read(given)
-    judged = set(qrels["query_id"].tolist())
-    chosen = {qid: text for qid, text in texts.items() if qid in judged and (run is None or qid in run)}
-    if not chosen:
-        shown = f"{len(texts)} topics of {request.shown('topics')} that have candidates"
-        raise InputError(f"{request.shown('qrels')}: judges none of the {shown}")
-    queries = query_vectors(request.encoding, index, texts, chosen, threads=threads)
-    if run is None:
-        run = dense_run(index.vectors, queries, size, threads=threads)
-    candidates = run.of_queries([qid in chosen for qid in run.qids]).head(size)
+    how: Any = (request.run, request.encoding, request.params.context, threads)
+    run, queries, texts, qrels = read_query_set(index, request.topics, request.qrels, *how)
     own = {"documents": request.documents, "fields": request.fields, "threads": threads, "encoded_queries": queries}
-    beside = scores_of(teachers, index, candidates, chosen, **own) if teachers else None
-    how = Similarities(request.params, request.joint, graph, request.ablations, beside, threads)
+    beside = scores_of(teachers, index, run, texts, **own) if teachers else None
+    similarities = Similarities(request.params, request.joint, graph, request.ablations, beside, threads)
     numbers: dict[str, Any] = {name: getattr(request, name) for name in ("relevant", "visible", "unjudged")}
-    cases = list(visible_positives(candidates, qrels, index.vectors, queries, how, **numbers))
+    cases = list(visible_positives(run, qrels, index.vectors, queries, similarities, **numbers))
     inputs = {"index": index.vectors.fingerprint} | ({} if graph is None else {"graph": graph.fingerprint})
     return cases, inputs
 
@@ -169,14 +155,7 @@ def answer(rows: Sequence[Mapping[str, Any]]) -> str:
     measure = MEASURES[0]
     query, *others = (row for row in rows if row["measure"] == measure)
     best = max((row for row in others if "difference" in row), key=lambda row: row["value"])
-    gap = f"{interval(best['difference'], best['low'], best['high'])}, p {best['p_holm']:.3f} after Holm"
-    start = f"A positive {'helps' if best['difference'] > 0 else 'does not help'} to find the others"
-    if best["p_holm"] >= SURE:
-        start = "Whether a positive helps to find the others is not clear"
-    return (
-        f"{start}: the best similarity, to {best['scorer']}, has {measure} {best['value']:.4f}, the query alone "
-        f"{query['value']:.4f} ({gap})."
-    )
+    return render("lab", "answer.txt.j2", best=best, query=query, sure=SURE).strip()
 
 
 def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[str]) -> dict[str, float]:

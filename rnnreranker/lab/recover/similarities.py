@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from rnnreranker.labels.similarity import Asked, GraphSimilarity, VectorSimilari
 from rnnreranker.labels.targets import targets
 from rnnreranker.rnn import RnnParams, jaccard_similarity
 from rnnreranker.rnn.contexts import PlainNeighbours
-from rnnreranker.rnn.mixture import smooth
-from rnnreranker.rnn.reference import inner_products
 
 if TYPE_CHECKING:
     import pandas
@@ -36,18 +34,9 @@ if TYPE_CHECKING:
 OF_GRAPH = "graph-"  # before the names of those that a graph has, too
 LAMBDAS = (0.3, 0.5, 0.7)  # of joint similarity, in place of its own
 WEIGHTS = (0.0, 0.33, 0.67, 1.0)  # of the positive, in place of its own
-SMOOTHING = ((0.25, 5), (0.5, 5), (0.5, 10))  # share and nearest candidates, of joint similarity smoothed
-NEIGHBOURS = (8, 16)  # K, where the graph has more
 
 Scores = dict[str, np.ndarray]  # name → (R, n) float64
 Beside = Callable[[str, Sequence[str], np.ndarray], Scores]  # of a query, n docids and R positives
-
-
-class Nearest(NamedTuple):
-    """The nearest neighbours of a graph: (D, k) uint32 and (D, k) float16."""
-
-    edges: np.ndarray
-    weights: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -76,16 +65,6 @@ class Similarities:
             changes |= {f"joint, a {other:g}": {"positive_weight": other} for other in WEIGHTS if other != a}
         return {name: dataclasses.replace(self.joint, **changed) for name, changed in changes.items()}
 
-    @cached_property
-    def graphs(self) -> dict[str, Any]:
-        """Name of a joint similarity → the graph, or the graph with fewer neighbours."""
-        graph, names = self.graph, {"joint": self.graph}
-        if graph is None:
-            return {}
-        fewer = [k for k in NEIGHBOURS if self.ablations and k < graph.edges.shape[1]]
-        cut = {k: map(np.ascontiguousarray, (graph.edges[:, :k], graph.weights[:, :k])) for k in fewer}
-        return names | {f"joint, K {k}": Nearest(*own) for k, own in cut.items()}
-
     def of(self, context: np.ndarray, positives: np.ndarray) -> Scores:
         """Name → (R, n) from each positive to the candidates; "query" is the same for all positives.
 
@@ -107,9 +86,6 @@ class Similarities:
             plain = jaccard_similarity(context, self.joint, probes=both.tolist(), engine=PlainNeighbours())[0, :, 1:]
             mixed = lam * joint.geometric(both)[0].astype(np.float64) + (1.0 - lam) * plain
             scores["joint, plain neighbours"] = a * mixed[1:] + (1.0 - a) * mixed[:1]
-            products = inner_products(context[0], shift_free=True)
-            for share, count in SMOOTHING:
-                scores[f"joint, smoothed {share:g} over {count}"] = smooth(scores["joint"], products, share, count)
         return scores
 
     def of_graph(self, rows: np.ndarray, positives: np.ndarray, asked: Asked) -> Scores:
@@ -125,10 +101,8 @@ class Similarities:
                 ("mixed", single.mixed),
             )
         }
-        for name, edges in self.graphs.items():
-            joint = GraphSimilarity(lengths[:1], self.joint, self.threads, edges, rows[None], asked)
-            scores[OF_GRAPH + name] = joint.joint(positives + 1, self.joint.positive_weight)[0]
-        return scores
+        joint = GraphSimilarity(lengths[:1], self.joint, self.threads, self.graph, rows[None], asked)
+        return scores | {OF_GRAPH + "joint": joint.joint(positives + 1, self.joint.positive_weight)[0]}
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import hints_of, setting
-from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.written_form import Written
+from rnnreranker.lab.flags import print_report, write_record
 from rnnreranker.lab.study.request import EVERYDAY, USUAL, StudyRequest
 from rnnreranker.lab.study.studying import study
 from rnnreranker.train.params import TrainParams
@@ -57,8 +57,6 @@ class StudyFlags(Request):
 def main(argv: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
-    from rnnreranker.base.record import of_command, write_records
-
     check_writable(args.output)
     begun = time.perf_counter()
     typed = command.given(args, TrainParams)
@@ -67,17 +65,9 @@ def main(argv: Sequence[str]) -> int:
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
         studied = study(request)
-    about: dict[str, Any] = {"module": "study", "argv": argv, "without": ELSEWHERE}
-    about |= {"begun": begun, "inputs": studied.inputs}
-    write_records(args.output, [of_command("study", studied.outcome["arms"], studied.outcome, **about)])
-    print_table(
-        ["arm", "measure", "queries", "value", "minus", "difference", "p (Holm)"],
-        [
-            [row["arm"], row["measure"], row["group"], f"{row['value']:.4f}", other, *_cells(difference)]
-            for row in studied.rows
-            for other, difference in (row["against"] or {"-": {}}).items()
-        ],
-    )
+    about: dict[str, Any] = {"module": "study", "argv": argv, "without": ELSEWHERE, "begun": begun}
+    write_record(args.output, "study", studied.outcome["arms"], studied.outcome, inputs=studied.inputs, **about)
+    print_report("study", rows=studied.outcome["rows"])
     print(f"\n{studied.conclusion}")
     return 0
 
@@ -95,12 +85,6 @@ def make_parser() -> argparse.ArgumentParser:
             usual = TrainParams(**USUAL["query"])
             command.add_dataclass_flags(group, TrainParams, others, usual, [*{*EVERYDAY} - {"max_steps"}])
     return parser
-
-
-def _cells(difference: Mapping[str, Any]) -> list[str]:
-    if not difference:
-        return ["-", "-"]
-    return [interval(difference["difference"], difference["low"], difference["high"]), f"{difference['p_holm']:.3f}"]
 
 
 if __name__ == "__main__":

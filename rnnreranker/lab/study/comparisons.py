@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.tables import interval
+from rnnreranker.base.pages import render
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.study.request import BASE
 
@@ -78,17 +78,7 @@ def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
     measure = rows[0]["measure"]
     mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all") and row["arm"] != BASE]
     best = max(mine, key=lambda row: row["value"])
-    said = [f"On queries not trained on {best['arm']} has {measure} {best['value']:.4f}"]
-    if len(mine) > 1:
-        said = [
-            f"Best of {len(mine)} trained arms on queries not trained on: {best['arm']}, {measure} {best['value']:.4f}"
-        ]
-    for other, gap in best["against"].items():
-        name = f"{BASE}, the model as it was" if other == BASE else other
-        text = f"{interval(gap['difference'], gap['low'], gap['high'])}, p {gap['p_holm']:.3f} after Holm"
-        sure = f"{'better' if gap['difference'] > 0 else 'worse'} than {name}"
-        said.append(f"{sure if gap['p_holm'] < SURE else f'not surely apart from {name}'} ({text})")
-    return "; ".join(said) + "."
+    return render("lab", "conclusion.txt.j2", best=best, arms=len(mine), sure=SURE).strip()
 
 
 def observations(records: Records) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, choose
 from rnnreranker.base.device import ComputesOnDevices, trained_on
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.method import fields_of, find, methods
 from rnnreranker.base.process.backends import CLUSTERS, check_backend
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, hints_of, setting
+from rnnreranker.base.settings import Params, hints_of, located, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.names import QRELS
 from rnnreranker.data.splits import SETTINGS
@@ -113,8 +113,7 @@ class Arm:
         """Everything that its training on a task depends on, except the arms that it refers to."""
         own = [self.teacher, self.own.start, self.own.negatives, self.own.filter, self.own.prf]
         learnt = sorted(task.known.to_numpy().tolist()) if self.mass else []
-        params = self.params_of(task).to_dict() | {"loss": self.params.ranking.name}
-        return [params, self.loss.to_dict(), str(self.method), own, learnt]
+        return [self.params_of(task).to_dict(), self.loss.to_dict(), str(self.method), own, learnt]
 
     def training(self) -> dict[str, Any]:
         """The settings as plain values; the learning rate is None if it differs by task."""
@@ -163,7 +162,9 @@ class StudyRequest(ComputesOnDevices, Request):
     folds: int | None = setting(None, "default: 5; with --splits the first ones, 4", at_least=1)
     splits: str | None = setting(None, "paper 004's parts, 60/20/20 or 20/20/60", one_of=lambda: [*SETTINGS])
     labelled_queries: int | None = setting(None, "trained on or validated, by the seed (default: all)", at_least=1)
-    test_candidates: int | None = setting(None, "reranked (default: 100; late: none, all are searched)", at_least=1)
+    test_candidates: int | None = setting(
+        None, "reranked by cross-encoders, and depth of other tests (default: 100)", at_least=1
+    )
     relevant: int = setting(1, "grade from which on positive", at_least=1)
     protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
     measures: str = setting("nDCG@10 RR@10 R@100", "of the test")
@@ -212,30 +213,30 @@ class StudyRequest(ComputesOnDevices, Request):
     def chosen(self) -> list[Arm]:
         """The arms; InputError for a duplicate name, unknown settings, labels or arms."""
         made: dict[str, Arm] = {}
-        for written in forms_of(self.arms):
-            shown = argument("arms", str(written))
-            if written.name in (BASE, *made):
-                raise InputError(f"{shown}: {written.name}: an arm of that name is there; give it another")
-            try:
+        for form in [{name: own} for name, own in self.arms.items()] if isinstance(self.arms, Mapping) else self.arms:
+            written = Written.read(form)
+            with located(argument("arms", str(written))):
+                if written.name in (BASE, *made):
+                    raise InputError(f"{written.name}: an arm of that name is there; give it another")
                 made[written.name] = self._arm(written)
-            except InputError as error:
-                raise InputError(f"{shown}: {error}") from None
-        if not made:
-            raise InputError(f"{argument('arms')}: expected an arm")
-        if self.against is not None and self.against not in made:
-            raise InputError(f"{argument('against', self.against)}: no such arm; {nearest(self.against, made)}")
-        families = {arm.own.family for arm in made.values()}
-        for number, (name, arm) in enumerate(list(made.items())):
-            named = arm.own.against.split(SIGN) if arm.own.against else [self.against] if self.against else []
-            wanted = [one for one in (*named, arm.own.rates, arm.teacher) if one]
-            late = [one for one in arm.refers if one in list(made)[number:]]
-            if wrong := [one for one in wanted if one not in (BASE, *made)]:
-                raise InputError(f"{argument('arms', name)}: {wrong[0]}: no such arm; {nearest(wrong[0], made)}")
-            if late or name in families:
-                said = f"{late[0]}: comes after it; put it before" if late else "is the name of a family; give another"
-                raise InputError(f"{argument('arms', name)}: {said}")
-            others = (one for one in named if one not in (BASE, name))
-            made[name] = dataclasses.replace(arm, against=(BASE, *others))
+        families, names = {arm.own.family for arm in made.values()}, [*made]
+        refuse(
+            (not made, f"{argument('arms')}: expected an arm"),
+            (
+                self.against not in (None, *made),
+                f"{argument('against', self.against)}: no such arm; {nearest(str(self.against), made)}",
+            ),
+        )
+        for number, (name, arm) in enumerate([*made.items()]):
+            named = (arm.own.against or self.against or BASE).split(SIGN)
+            wanted = [one for one in (*named, arm.own.rates, arm.teacher) if one not in ("", BASE, *made)]
+            late = [one for one in arm.refers if one in names[number:]]
+            refuse(
+                *((True, f"{argument('arms', name)}: {one}: no such arm; {nearest(one, made)}") for one in wanted[:1]),
+                *((True, f"{argument('arms', name)}: {one}: comes after it; put it before") for one in late[:1]),
+                (name in families, f"{argument('arms', name)}: is the name of a family; give another"),
+            )
+            made[name] = dataclasses.replace(arm, against=(BASE, *(one for one in named if one not in (BASE, name))))
         return list(made.values())
 
     def _arm(self, written: Written) -> Arm:
@@ -243,11 +244,9 @@ class StudyRequest(ComputesOnDevices, Request):
         if "seed" in values:
             raise InputError(f"seed: a study draws its own; give {argument('seeds')}, trainings of every arm")
         given = {name: values.pop(name) for name in hints_of(ArmParams) if name in values}
-        own = ArmParams.of(
-            {key: str(Written.read(one)) if isinstance(one, Mapping) else one for key, one in given.items()}
-        )
-        if self.loss is not None and "loss" not in values:
-            values["loss"] = self.loss
+        given = {key: str(Written.read(one)) if isinstance(one, Mapping) else one for key, one in given.items()}
+        own = ArmParams.of(given)
+        values |= {"loss": self.loss} if self.loss is not None and "loss" not in values else {}
         model = Written(self.written.name, values, written.preset or self.written.preset)
         _, params, of_loss = training_of(model, base=self.usual)
         if own.prf:
@@ -268,13 +267,6 @@ class StudyRequest(ComputesOnDevices, Request):
         return str(self.index) if isinstance(self.index, str | Path) else self.index.name
 
 
-def forms_of(arms: Sequence[Form] | Mapping[str, Any]) -> Iterator[Written]:
-    """Arms in written form, from `NAME:KEY=VALUE` or name → settings; InputError for any other form."""
-    for form in [{name: settings} for name, settings in arms.items()] if isinstance(arms, Mapping) else arms:
-        written = Written.read(form)
-        yield dataclasses.replace(written, params=dict(written.params))
-
-
 def _labels(form: Form, context: int) -> tuple[Written, str]:
     """The method of an arm's labels in written form, and the arm that teaches it.
 
@@ -284,9 +276,9 @@ def _labels(form: Form, context: int) -> tuple[Written, str]:
     Raises:
         InputError: unknown method or settings, values out of range.
     """
-    written, teacher = Written.read(form), ""
-    values, name = dict(written.params), written.name
-    try:
+    written = Written.read(form)
+    values, name, teacher = dict(written.params), written.name, ""
+    with located(f"labels={form}"):
         if needed := {"arm": "name", "cross-encoders": "models"}.get(name, ""):
             given, name = str(values.pop(needed, "")), "teacher"
             if not given:
@@ -294,20 +286,16 @@ def _labels(form: Form, context: int) -> tuple[Written, str]:
             if needed == "name":
                 teacher, values["teacher"] = given, "encoder"
             else:
-                values |= {"teacher": "ensemble", "models": given} if "," in given else {}
-                values |= {} if "," in given else {"teacher": "cross-encoder", "model": given}
+                several = {"teacher": "ensemble", "models": given}
+                values |= several if "," in given else {"teacher": "cross-encoder", "model": given}
         elif name == "term-scorer":
-            name = "term-weight"
-            values |= {"weights": "scorer", "scorer": TO_TRAIN}
+            name, values = "term-weight", {**values, "weights": "scorer", "scorer": TO_TRAIN}
         if strange := [one for one in (SOURCE, LABEL_PRESET) if one in values]:
             raise InputError(f"{strange[0]}: a study takes none; give settings")
-        made = Written(name, values, written.preset)
-        choose_labeler(made)
+        choose_labeler(made := Written(name, values, written.preset))
         takes = "context" in [each.name for each in fields_of(find("labeler", name))]
         if takes and "context" not in values and not made.preset:
             made = dataclasses.replace(made, params={"context": context, **values})
-    except InputError as error:
-        raise InputError(f"labels={form}: {error}") from None
     return made, teacher
 
 
@@ -317,24 +305,34 @@ def check(request: StudyRequest) -> None:
     Raises:
         InputError: arguments that exclude each other, unknown methods or settings.
     """
-    if (request.test_topics is None) != (request.test_qrels is None):
-        raise InputError(f"{argument('test_topics')} and {argument('test_qrels')} go together; only one was given")
-    for name in ("test_topics", "labelled_queries"):
-        if request.splits and getattr(request, name) is not None:
-            shown = argument("splits")
-            raise InputError(f"{argument(name)}: goes without {shown}, which says what is tested and trained on")
+    given = {name for name in ("test_topics", "test_qrels", "labelled_queries") if getattr(request, name) is not None}
     unread = "test_candidates" if request.fixed else "context"
-    if getattr(request, unread) != getattr(StudyRequest, unread):
-        raise InputError(f"{argument(unread)}: means nothing to a study of the model {request.written.name}")
+    no_encoder = request.encoder is None and not request.fixed
+    refuse(
+        (
+            len(given & {"test_topics", "test_qrels"}) == 1,
+            f"{argument('test_topics')} and {argument('test_qrels')} go together; only one was given",
+        ),
+        *(
+            (request.splits and name in given, f"{argument(name)}: goes without {argument('splits')}, which says what "
+                                               "is tested and trained on")
+            for name in ("test_topics", "labelled_queries")
+        ),
+        (
+            getattr(request, unread) != getattr(StudyRequest, unread),
+            f"{argument(unread)}: means nothing to a study of the model {request.written.name}",
+        ),
+    )  # fmt: skip
     check_backend(request.backend, request.address)
     _ = request.devices, request.trained_on, request.training, request.stages  # each says what is wrong with it
-    made = [arm.name for arm in request.chosen]
+    names = [arm.name for arm in request.chosen]
     for arm in request.chosen:
-        if arm.own.negatives not in ("", "random", *request.stages, *made):
-            shown = f"{argument('arms', arm.name)}: negatives={arm.own.negatives}"
-            raise InputError(f"{shown}: {nearest(arm.own.negatives, ['random', *request.stages, *made])}")
-        if arm.own.prf and arm.own.start not in made:
-            raise InputError(f"{argument('arms', arm.name)}: prf: give start, the arm that is searched with")
-    if request.encoder is None and not request.fixed:
-        said = f"{argument('encoder')} is missing: the model that the trainings begin with"
-        raise InputError(f"{argument('model', request.written.name)}: {said}")
+        sources = ["random", *request.stages, *names]
+        shown = argument("arms", arm.name)
+        of = arm.own.negatives
+        refuse(
+            (of not in ("", *sources), f"{shown}: negatives={of}: {nearest(of, sources)}"),
+            (arm.own.prf and arm.own.start not in names, f"{shown}: prf: give start, the arm that is searched with"),
+        )
+    missing = f"{argument('encoder')} is missing: the model that the trainings begin with"
+    refuse((no_encoder, f"{argument('model', request.written.name)}: {missing}"))

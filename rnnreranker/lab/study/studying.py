@@ -42,15 +42,9 @@ class StudyOutcome:
     inputs: dict[str, str]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each arm, measure and group, see `study_rows`."""
-        rows: list[dict[str, Any]] = self.outcome["rows"]
-        return rows
-
-    @property
     def conclusion(self) -> str:
         """A sentence: the best arm on queries not trained on."""
-        return comparisons.conclusion(self.rows)
+        return comparisons.conclusion(self.outcome["rows"])
 
 
 def run_study(

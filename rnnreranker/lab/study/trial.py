@@ -76,7 +76,6 @@ class Studied:
         self.work = Path(str(request.work)).absolute()
         self.params: Any = request.training.params
         self.encoder: Any = request.encoder
-        self.reranks = self.kind == "late-encoder" and request.test_candidates is not None
         if self.kind == "late-encoder":
             from rnnreranker.encode.late import late_start
 
@@ -129,7 +128,6 @@ class Studied:
             *(VERSION, self.name, packages, content_of(begin) if begin.is_dir() else self.encoder, self.index),
             *(self.hits, self.request.test_candidates, self.request.measures, self.protocol, str(self.how)),
             [getattr(self.params, name, None) for name in LENGTHS],
-            list(self.opened.settings.get("parts", {}).items()),
             {name: run.to_dict() for name, run in self.runs.items()},
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
         )
@@ -278,11 +276,11 @@ class Studied:
         if arm.teacher:
             taught = self.record(task, self.arms[arm.teacher])
             kept = Path(taught["folder"])
-            index = self.indexed(str(kept / MODEL), kept, task)
+            index = self.indexed(str(kept / MODEL), kept)
             more = {"by_degrees": means_of(taught["values"]), "labelling": taught["costs"]["training"]}
         elif "tokens" in arm.labels.needs and self.kind == "late-encoder":
             model = str(self.start(task, arm))
-            index = self.indexed(model, Path(model).parent if arm.own.start in self.arms else folder / "start", task)
+            index = self.indexed(model, Path(model).parent if arm.own.start in self.arms else folder / "start")
         elif method.params.get("scorer") == TO_TRAIN:
             scorer, more["labelling"] = self._scorer(task, arm, run)
             method = dataclasses.replace(method, params={**method.params, "scorer": str(scorer)})
@@ -327,11 +325,8 @@ class Studied:
                 write_json(path / TRIAL, time.perf_counter() - begun)
         return path / MODEL, float(read_json(path / TRIAL, "seconds of a term scorer"))
 
-    def indexed(self, model: str, at: Path, task: Task) -> Index:
-        """An index of the documents by a model, beside the model's folder.
-
-        For reranking it holds only the candidates of all queries and the positives of the training.
-        """
+    def indexed(self, model: str, at: Path) -> Index:
+        """An index of the documents by a model, beside the model's folder."""
         from rnnreranker.search.opened import build_index
 
         part, argument_name, _ = PARTS[self.kind]
@@ -339,12 +334,8 @@ class Studied:
         if part == "dense":  # what was trained says all of it; the start is taken as a training of two sides does
             said = model != self.encoder and (Path(model) / "modules.json").is_file()
             settings = {} if said else {**settings, "pooling": "mean", "normalize": True}
-        documents = self.documents
-        if self.reranks:
-            wanted = set(task.positives["doc_id"]).union(*(run.docids.tolist() for run in self.runs.values()))
-            documents = {docid: text for docid, text in documents.items() if docid in wanted}
         form: dict[str, Any] = {argument_name: Written(model, settings)}
-        return build_index(documents, at / INDEX, part, threads=1, **self.how, **form)
+        return build_index(self.documents, at / INDEX, part, threads=1, **self.how, **form)
 
     def searched(
         self, model: str | None, at: Path, task: Task, qids: Sequence[str], hits: int, prf: str | None = None
@@ -352,18 +343,13 @@ class Studied:
         """The run of some queries by a model, None = the first stage; `at`: the folder for an index."""
         topics = {qid: task.topics[qid] for qid in qids}
         given: dict[str, Any] = {"threads": 1, **self.how, "hits": hits}
-        index, first = self.opened, _of(self.runs[self.over].head(hits), qids)
         if self.fixed:
-            return index.search(topics, "dense", None, encoder=model or self.request.encoder, prf=prf, **given)
+            return self.opened.search(topics, "dense", None, encoder=model or self.request.encoder, prf=prf, **given)
         if self.kind == "cross-encoder":
             settings = {"model": model, "context": hits, "max_length": getattr(self.params, "max_length", None)}
-            form = Written("cross-encoder", settings)
-            return first if model is None else index.rerank(first, form, topics, **given)
-        own = self.indexed(str(model), at, task)
-        if self.reranks:
-            form = Written("prf", {"feedback": prf, "context": hits}) if prf else Written("late", {"context": hits})
-            return own.rerank(first, form, topics, **given)
-        return own.search(topics, PARTS[self.kind][2], None, prf=prf, **given)
+            first, form = _of(self.runs[self.over].head(hits), qids), Written("cross-encoder", settings)
+            return first if model is None else self.opened.rerank(first, form, topics, **given)
+        return self.indexed(str(model), at).search(topics, PARTS[self.kind][2], None, prf=prf, **given)
 
     def tested(
         self, model: str | None, at: Path, task: Task, prf: str | None = None, checks: bool = False
@@ -384,9 +370,9 @@ class Studied:
         if self.kind == "sparse-encoder":
             from rnnreranker.lab.diagnose.diagnosing import word_use_of
 
-            record["words"] = word_use_of(self.indexed(str(model), at, task), topics, 1)
+            record["words"] = word_use_of(self.indexed(str(model), at), topics, 1)
         elif self.kind == "encoder" and not self.fixed:
-            record["distances"] = self._distances(self.indexed(str(model), at, task), topics)
+            record["distances"] = self._distances(self.indexed(str(model), at), topics)
         return record
 
     def _distances(self, index: Index, topics: Mapping[str, str]) -> dict[str, Any]:

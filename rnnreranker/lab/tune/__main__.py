@@ -14,8 +14,8 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
-from rnnreranker.base.tables import interval, print_table
-from rnnreranker.lab.flags import write_record
+from rnnreranker.base.tables import print_table
+from rnnreranker.lab.flags import print_report, write_record
 from rnnreranker.lab.tune.request import SWEEPS, TuneRequest, TuneTrainRequest, check
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
@@ -111,10 +111,7 @@ def _report(
     if given.output:
         tuned.write(given.output)
     if study:
-        means = zip(shown, (held_out[of] for of in ("base", "default", "tuned")), strict=True)
-        rows = [[name, f"{value:.4f}"] for name, value in means]
-        rows.append(["tuned - default", interval(held_out["gain"], held_out["low"], held_out["high"])])
-        print_table([f"{measure} held out", "mean"], [*rows, ["p (paired t-test)", f"{held_out['p']:.3f}"]])
+        print_report("tuning", measure=measure, held_out=held_out, shown=shown)
         first = study.history[0]
         default = "" if first is None else f", default {first:.4f}"
         command.say(f"held out by {held_out['how']}, {held_out['topics']} topics")
@@ -141,16 +138,7 @@ def _leave_out(request: TuneRequest) -> tuple[dict[str, Any], dict[str, str]]:
     from rnnreranker.lab.tune.collections import tune_collections
 
     outcome, inputs = tune_collections(request)
-    print_table(
-        [request.measure, "topics", "as retrieved", "default gains", "chosen elsewhere gains"],
-        [
-            [
-                *(row["name"], row["topics"], f"{row['base']:.4f}"),
-                *(interval(*(row[f"{what}{end}"] for end in ("", "_low", "_high"))) for what in ("default", "chosen")),
-            ]
-            for row in outcome["cells"]
-        ],
-    )
+    print_report("collections", measure=request.measure, **outcome)
     rank, settings = outcome["place"], outcome["settings"]
     command.say(f"rule {outcome['rule']}: over all cells the default has rank {rank} of {settings}")
     return {"measure": request.measure, "seed": request.seed, **outcome}, inputs

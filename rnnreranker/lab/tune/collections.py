@@ -6,6 +6,7 @@ A cell is a collection under one first stage.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from rnnreranker.base.errors import InputError, nearest, refuse, require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.strict import read_yaml
 from rnnreranker.evaluate.comparison import differences
-from rnnreranker.lab.tune.objective import Objective, load_objective
 from rnnreranker.lab.tune.request import TuneRequest, check
+from rnnreranker.lab.tune.reranking import Objective, load_objective
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.lab.tune.trials import study_of
 from rnnreranker.rnn import RnnParams
@@ -56,13 +57,11 @@ def tune_collections(request: TuneRequest) -> tuple[dict[str, Any], dict[str, st
     check(request)
     from rnnreranker.index.opening import open_index
 
-    cells, objectives, opened = cells_of(request.collections), dict[str, Objective](), dict[Any, Any]()
+    cells, objectives, once = cells_of(request.collections), dict[str, Objective](), functools.cache(open_index)
     for name, entry in cells.items():
         own = {key: entry[key] for key in ("protocol", "encoder") if key in entry}
-        named = str(entry["index"]) if isinstance(entry["index"], str | Path) else id(entry["index"])
-        if named not in opened:
-            opened[named] = open_index(entry["index"])
-        asked = (opened[named], entry["topics"], entry["qrels"], entry.get("run"))
+        index = once(entry["index"]) if isinstance(entry["index"], str | Path) else entry["index"]
+        asked = (index, entry["topics"], entry["qrels"], entry.get("run"))
         objectives[name] = load_objective(dataclasses.replace(request, **own), *asked)
     collections = {name: str(entry.get("collection", name)) for name, entry in cells.items()}
     kept: dict[str, Any] = {"collections": collections, "rule": request.rule or "capped", "storage": request.storage}

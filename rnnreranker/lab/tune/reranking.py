@@ -2,21 +2,140 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import time
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base import command
-from rnnreranker.lab.tune.objective import Objective, judged_topics, load_objective
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.base.process.phases import phase
+from rnnreranker.evaluate import evaluate
+from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
+from rnnreranker.evaluate.scores import check_judged, judged_documents
+from rnnreranker.lab.query_set import Topics, judged_topics, read_query_set
 from rnnreranker.lab.tune.request import TuneRequest, check
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.lab.tune.sweeps import sweep
 from rnnreranker.lab.tune.trials import Report, Search, Tuned, held_out_of, notice_if_few, search
+from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams
+from rnnreranker.runs import Run
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.data.qrels import Qrels
+    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
 
 FEW = 50  # topics below which the best of many trials is mostly luck
+
+
+class Objective:
+    """A query set that settings are judged by.
+
+    Judged topics without candidates score 0 for all settings and are left out; `lacking` is their number.
+
+    Args:
+        run: candidates of the queries; vectors: of the candidates; queries: vectors of the queries.
+        qrels: columns query_id, doc_id, relevance.
+        measure: one, as in `parse_measures`; protocol: None = that of the judgements.
+
+    Attributes:
+        topics: judged query ids with candidates, ordered by a hash of the id.
+
+    Raises:
+        InputError: no topic or no candidate is judged.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        vectors: VectorSource,
+        queries: QueryVectors,
+        qrels: pandas.DataFrame,
+        measure: str,
+        protocol: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.protocol = protocol_of(qrels, protocol)
+        judged = set(topics_that_count(qrels, self.protocol))
+        usable = [qid for qid in run if qid in judged and len(run.ranked(qid))]
+        if not usable:
+            raise InputError(f"none of the {len(run)} queries with candidates is judged; check topics and qrels")
+        check_judged(run, judged_documents(qrels), "qrels")
+        self.run, self.vectors, self.queries, self.threads = run, vectors, queries, threads
+        self.measure, self._qrels, self.lacking = measure, qrels, len(judged) - len(usable)
+        self.deepest = int(np.diff(run.offsets).max(initial=1))
+        self.topics = tuple(sorted(usable, key=lambda qid: (hashlib.sha256(qid.encode()).digest(), qid)))
+
+    def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
+        """(T,) float64: the measure of each topic after reranking with the settings."""
+        topics = self.topics if topics is None else topics
+        return self.of(self.rerank(params, topics), topics)
+
+    def rerank(self, params: RnnParams, topics: Sequence[str]) -> Run:
+        """The run of some topics after reranking, with scores as files have them."""
+        reranker = RnnReranker(self.vectors, params, threads=self.threads)
+        reranker.inputs.compared = self.queries  # loading compares them once
+        chosen = set(topics)
+        return reranker.rerank(self.run.of_queries([qid in chosen for qid in self.run.qids]), self.queries).as_written()
+
+    def base(self, topics: Sequence[str] | None = None) -> np.ndarray:
+        """(T,) float64: the measure of each topic in the first stage."""
+        return self.of(self.run, self.topics if topics is None else topics)
+
+    def of(self, run: Run, topics: Sequence[str]) -> np.ndarray:
+        """(T,) float64: the measure of each topic in a run."""
+        scores = evaluate(run, self._qrels, self.measure, self.protocol, topics=topics)
+        return scores.per_topic(scores.measures[0])
+
+    def about(self, topics: Sequence[str]) -> dict[str, str]:
+        """What the mean over some topics depends on, except the settings: name → fingerprint or value."""
+        judged = sorted(self._qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist())
+        asked = (list(self.queries.qids), self.queries.vectors.astype("<f4").tobytes())
+        data = fingerprint(self.vectors.fingerprint, self.fingerprint, *asked, list(topics), judged)
+        return {"input": data, "measure": self.measure, "protocol": self.protocol}
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Of the candidates and their scores."""
+        return fingerprint(self.run.to_dict())
+
+    def folds(self, count: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """(train, test) topics of each fold; each topic is in one test part.
+
+        Raises:
+            InputError: fewer than 2 folds, or more folds than topics.
+        """
+        if not 2 <= count <= len(self.topics):
+            raise InputError(f"{count} folds of {len(self.topics)} topics: expected 2 to the number of topics")
+        tests = [self.topics[fold::count] for fold in range(count)]
+        return [(tuple(qid for qid in self.topics if qid not in set(test)), test) for test in tests]
+
+
+@phase("reading what to tune on")
+def load_objective(
+    request: TuneRequest,
+    index: IndexOnDisk,
+    topics: Topics,
+    qrels: Qrels,
+    run: str | Path | Run | None = None,
+    encoded: str | Path | None = None,
+) -> Objective:
+    """The objective of a query set; errors as `read_query_set`."""
+    from rnnreranker.search.queries import QueryEncoding
+
+    encoding = QueryEncoding.of(request.encoder, encoded, topics, request.devices)
+    read = read_query_set(index, topics, qrels, run, encoding, request.hits, request.threads)
+    own = (request.measure, request.protocol, request.threads)
+    return Objective(read.run, index.vectors, read.queries, read.qrels, *own)
 
 
 def tune_reranker(request: TuneRequest) -> Tuned:
@@ -64,7 +183,7 @@ def tune_reranker(request: TuneRequest) -> Tuned:
         "seed": request.seed,
     }
     inputs = {"index": objective.vectors.fingerprint}
-    rows = partial(sweep, objective=objective, params=params)
+    rows = functools.partial(sweep, objective=objective, params=params)
     return Tuned(params, about, said, inputs, rows, study, held_out)
 
 

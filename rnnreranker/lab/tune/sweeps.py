@@ -14,7 +14,6 @@ from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.figures import new_axes, save_figure
 from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
-from rnnreranker.lab.tune.objective import Objective
 from rnnreranker.lab.tune.trials import Rows, Search
 from rnnreranker.rnn import RnnParams
 
@@ -27,8 +26,8 @@ LABELS = {"context": "context N", "lam": "lambda (0 = Jaccard alone, 1 = no Jacc
 ENDS = (("value", "low", "high"), ("difference", "difference_low", "difference_high"))  # of a sweep, of ablations
 
 
-def sweep(names: Sequence[str], objective: Objective, params: RnnParams) -> dict[str, Rows]:
-    """Name → rows of sweeps, with value, low, high (95% bootstrap interval over topics).
+def sweep(names: Sequence[str], objective: Any, params: RnnParams) -> dict[str, Rows]:
+    """Name → rows of sweeps of an `Objective`, with value, low, high (95% bootstrap interval over topics).
 
     context: milliseconds (processor time a query), as in Figures 3 to 9 of paper 000. lambda: lam. grid: context, k.
     ablations: what, difference from all parts, difference_low, difference_high.

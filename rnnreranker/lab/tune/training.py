@@ -19,10 +19,10 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import fields_of, find
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
+from rnnreranker.lab.query_set import judged_topics
 from rnnreranker.lab.study.request import Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task, task_of, with_positive
 from rnnreranker.lab.study.trial import Studied
-from rnnreranker.lab.tune.objective import judged_topics
 from rnnreranker.lab.tune.request import HARD, MODEL, TuneTrainRequest, check
 from rnnreranker.lab.tune.space import Joint, Space
 from rnnreranker.lab.tune.sweeps import WHOLE, compared, without_parts

@@ -17,7 +17,7 @@ from rnnreranker.base.command import notice, progress, say
 from rnnreranker.base.errors import InputError, ParameterError, require
 from rnnreranker.base.files import write_atomically
 from rnnreranker.base.locks import alone
-from rnnreranker.base.tables import interval
+from rnnreranker.base.pages import render
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.tune.space import Space
 
@@ -217,20 +217,11 @@ class Tuned:
         Raises:
             InputError: the file is not writable.
         """
-        study, kept = self.study, self.held_out
-        if not study:
+        if not self.study:
             raise ValueError("a tuning without trials has nothing to write")
-        head = self.about | {
-            "trials": f"{study.trials}, {study.pruned} of them ended early",
-            "on the topics searched": f"{study.value:.4f} (best of the trials, so too good)",
-            f"held out ({kept['how']}, {kept['topics']} topics)": f"tuned {kept['tuned']:.4f}, default "
-            f"{kept['default']:.4f}, as retrieved {kept['base']:.4f}",
-            "tuned minus default": f"{interval(kept['gain'], kept['low'], kept['high'])}, p = {kept['p']:.3f}",
-        }
-        lines = ["Tuned by rnnreranker.", *(f"{name}: {value}" for name, value in head.items())]
-        comment = "".join(f"# {' '.join(line.split())}\n" for line in lines)
+        head = render("lab", "preset.yaml.j2", about=self.about, study=self.study, kept=self.held_out)
         with write_atomically(path) as stream:
-            stream.write((comment + yaml.safe_dump(self.params.to_dict(), sort_keys=False)).encode())
+            stream.write((head + yaml.safe_dump(self.params.to_dict(), sort_keys=False)).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

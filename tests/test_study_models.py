@@ -1,0 +1,237 @@
+"""Studies of models that read texts: their arms, paper 004's parts, and whole studies of tiny models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import Record, read_records
+from rnnreranker.base.written_form import Written
+from rnnreranker.data.splits import parts_of
+from rnnreranker.encode.late import make_late_base
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.lab.study.__main__ import main
+from rnnreranker.lab.study.comparisons import distances_of
+from rnnreranker.lab.study.request import StudyRequest, check
+from rnnreranker.lab.study.tasks import split_tasks
+from tests.tiny_encoder import (
+    make_cross_encoder,
+    make_encoder,
+    make_masked,
+    make_qrels,
+    make_topics,
+    write_text_world,
+)
+
+pytest.importorskip("sentence_transformers")
+
+NONE, IN_BATCH = "LE-None:loss=distance:alpha=0", "in-batch:loss=info-nce"
+DISTILLED = "LE-Distill:labels=arm:name=LE-None,label_scale=cosine,against=LE-None|LE-TFIDF"
+SCORES = "normalization=none,boost=1,n_max=none"
+OWN = "start=ColBERT,negatives=ColBERT"
+PAIR = "loss=kl,contrast=0,in_batch_negatives=false"
+BATCH = "loss=kl:raise_positives=true,contrast=0,in_batch_negatives=true,batch_teacher=true"
+HN = f"ColBERT-HN:{OWN}"
+SELF = f'self-KD:{OWN},{BATCH},against=ColBERT|ColBERT-HN,labels="teacher:teacher=late,temperature=0.125,{SCORES}"'
+
+
+CROSS = ("--first-stages", "dense", "impact", "--test-candidates", "10")
+CROSS += ("--model", "cross:group_size=3,key_measure=loss,depth=50,validation_share=0.3")
+
+
+def test_arms_have_settings_of_training_loss_and_labels() -> None:
+    arms = [NONE, IN_BATCH, DISTILLED, "LE-TFIDF:labels=term-weight", "evidence:labels=evidence,label_scale=maxmin"]
+    how: dict[str, Any] = {"loss": "distance:alpha=0.8", "against": "LE-None"}
+    request = StudyRequest("i", "t", "q", model="dual:depth=50", encoder="minilm", arms=arms, **how)
+    check(request)
+    plain, in_batch, distilled, words, evidence = request.chosen
+    assert [arm.params.loss.partition(":")[0] for arm in request.chosen] == ["distance", "info-nce", *["distance"] * 3]
+    assert [arm.loss.to_dict().get("alpha") for arm in request.chosen] == [0, None, 0.8, 0.8, 0.8]
+    assert [arm.params.label_scale for arm in (plain, distilled, evidence)] == ["scores", "cosine", "maxmin"]
+    assert evidence.labels.params.to_dict()["context"] == 51
+    assert (distilled.refers, distilled.against) == (["LE-None"], ("base", "LE-None", "LE-TFIDF"))
+    assert (plain.against, in_batch.against, words.hard) == (("base",), ("base", "LE-None"), False)
+
+
+def test_the_parts_are_those_of_the_splits_by_name() -> None:
+    topics, qrels = make_topics() | {"lost": "w1 w2"}, make_qrels()
+    parts = parts_of(make_topics())
+    for setting in ("standard", "cold"):
+        tasks = split_tasks(topics, qrels, setting, 4, 3)
+        for fold, task in enumerate(tasks, 1):
+            assert set(task.test) == set(parts[f"{setting}-{fold}-test"])
+            assert task.validation == set(parts[f"{setting}-{fold}-validation"])
+            training = parts[f"{setting}-{fold}-train"]
+            assert set(task.part(validation=False)["query_id"]) == set(training)
+            assert len(task.part(validation=False)) == 2 * len(training)  # all positives
+            assert (task.name, task.seed) == (f"{setting}, fold {fold} of 4", 3)
+    assert len(split_tasks(topics, qrels, "cold", 2, 0)) == 2
+    with pytest.raises(InputError, match="folds=5: expected 1 to 4"):
+        split_tasks(topics, qrels, "cold", 5, 0)
+    with pytest.raises(InputError, match="4 different questions with a relevant document; five parts need 5 or more"):
+        split_tasks(topics, qrels[qrels["query_id"] < "q12"], "cold", 1, 0)  # q0, q1, q10, q11
+    with pytest.raises(InputError, match="none of 25 topics has a judgement of grade 1 or more"):
+        split_tasks(topics, qrels.assign(relevance=0), "cold", 1, 0)
+    graded = qrels.assign(relevance=qrels["relevance"] - 1)  # one positive a query is left
+    (task,) = split_tasks(topics, graded, "standard", 1, 0)
+    assert len(task.positives) == len(set(task.positives["query_id"])) == len(make_topics()) - len(task.test)
+
+
+def test_distances_of_vectors_by_hand() -> None:
+    queries = np.array([[1, 0], [0, 1]], dtype=np.float32)
+    documents = np.array([[1, 0], [-1, 0], [0.28, 0.96]], dtype=np.float32)
+    found = distances_of(queries, documents, [np.array([0]), np.array([1, 2])])
+    # f of query 1: 0, 1, .36; of query 2: .5, .5, .02
+    assert found["relevant"] == pytest.approx([2 / 3, 0, 0, 0, 1 / 3, 0, 0, 0, 0, 0])
+    assert found["others"] == pytest.approx([0, 0, 0, 1 / 3, 1 / 3, 0, 0, 0, 0, 1 / 3])
+    moments = np.diag([0.5, 0.5]) + np.array([[2.0784, 0.2688], [0.2688, 0.9216]]) / 3
+    assert found["line"] == pytest.approx(np.linalg.eigvalsh(moments)[1] / 2)
+    same = distances_of(queries[:1], documents[:2], [np.array([], dtype=np.int64)])
+    assert (same["line"], sum(same["relevant"])) == (pytest.approx(1), 0)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with all parts of documents with texts, topics with two positives each, and models."""
+    folder = write_text_world(tmp_path_factory.mktemp("world"))
+    for name in ("dense", "masked"):
+        (folder / name).mkdir()
+    make_encoder(folder / "dense")
+    make_masked(folder / "masked")
+    make_late_base(str(folder / "dense"), folder / "late", 16)
+    for seed in (0, 1):
+        make_cross_encoder(folder / f"cross{seed}", seed)
+    argv = ["--documents", str(folder / "documents.jsonl"), "--parts", "dense,impact,terms"]
+    argv += ["--encoder", f"{folder / 'dense'}:pooling=mean", "--impact-encoder", str(folder / "masked")]
+    assert index([*argv, "--output", str(folder / "index")]) == 0
+    rows = make_qrels().itertuples(index=False)
+    (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
+    return folder
+
+
+def study(world: Path, work: str, *flags: str, encoder: str = "dense", parts: str = "--folds 2") -> Record:
+    """The record of a study; an earlier one with the same work goes on, except for arms without a kept model."""
+    output = world / "study.json"
+    argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), *parts.split(), "--seeds", "1"]
+    argv += ["--qrels", str(world / "qrels.txt"), "--encoder", str(world / encoder), "--epochs", "2"]
+    argv += ["--learning-rate", "1e-3", "--work", str(world / work), "--output", str(output), *flags]
+    for path in (world / work).glob("*/trial.json"):
+        if not (path.parent / "model").is_dir():
+            path.unlink()
+    assert main(argv) == 0
+    (record,) = read_records(output)
+    return record
+
+
+@pytest.mark.long
+def test_dual_encoders_taught_by_words_and_by_each_other(world: Path) -> None:
+    flags = ["--model", "dual:depth=20", "--first-stages", "dense", "--batch-size", "4", "--measures", "R@5 R@20"]
+    flags += ["--loss", "distance:alpha=0.7", "--against", "LE-None", "--arms"]
+    arms = [NONE, IN_BATCH, DISTILLED, "LE-BS:labels=term-scorer,against=LE-None|LE-Distill|LE-TFIDF"]
+    arms += ["F-EBR:start=none,loss=triplet,towers=separate,learning_rate=1e-2", "LE-TFIDF:labels=term-weight"]
+    arms += ["evidence:labels=evidence,loss=distance:alpha=1,label_scale=maxmin"]
+    made = study(world, "dual", *flags, *arms, parts="--splits standard --folds 1").outcome
+    names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR", "LE-TFIDF", "evidence"]
+    assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"] == ["base", *names]
+    assert (made["model"], made["params"]["alpha"]) == ("dual", 0.7)
+    assert made["tasks"] == ["standard, fold 1 of 4"]
+    unlabelled = {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0}
+    assert unlabelled == {"LE-None", "in-batch", "F-EBR"}
+    assert made["costs"]["LE-Distill"]["labelling"] == made["costs"]["LE-None"]["training"]
+    losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
+    assert len(set(losses.values())) == len(names)
+    begins = {arm: curve["nDCG@10"][0] for arm, curve in made["curves"].items() if not arm.startswith("F-EBR")}
+    assert len(set(begins.values())) == 1  # all begin alike, but for the towers that begin from nothing
+    parts = parts_of(make_topics())
+    assert set(made["queries"]["LE-None"]["R@5"]) == set(parts["standard-1-test"])
+    few = [NONE, IN_BATCH, DISTILLED.replace("|LE-TFIDF", ""), "LE-BS:labels=term-scorer"]
+    again = study(world, "dual", *flags, *few, parts="--splits standard --folds 1").outcome
+    for arm in again["curves"]:
+        assert again["curves"][arm] == made["curves"][arm]
+        assert again["queries"][arm] == made["queries"][arm]
+    assert again["costs"]["LE-None"] == made["costs"]["LE-None"]
+    assert again["costs"]["LE-BS"]["labelling"] == made["costs"]["LE-BS"]["labelling"]
+    assert list(made["distances"]) == ["base", *names]
+    assert all(sum(far["others"]) == pytest.approx(1) and 0 < far["line"] <= 1 for far in made["distances"].values())
+    row = next(row for row in made["rows"] if row["arm"] == "LE-BS")
+    assert set(row["against"]) == {"base", "LE-None", "LE-Distill", "LE-TFIDF"}
+
+
+def pairs(*models: Path) -> str:
+    named = ",".join(map(str, models))
+    labels = str(Written("cross-encoders", {"models": named})) + f",temperature=0.25,{SCORES}"
+    return str(Written("", {"labels": labels})).removeprefix(":") + f",{PAIR}"
+
+
+@pytest.mark.long
+def test_students_of_every_teacher(world: Path) -> None:
+    one, both = pairs(world / "cross0"), pairs(world / "cross0", world / "cross1")
+    flags = ["--first-stages", "dense", "--model", "late:depth=20,dimension=16,validation_share=0.3"]
+    flags += ["--batch-size", "4", "--against", "ColBERT", "--arms", "ColBERT"]
+    flags += ["ColBERT-PRF:start=ColBERT,prf=colbert", "ColBERT, random negatives:negatives=random", HN, SELF]
+    flags += [f"KD, cross-encoder:{one}", f"KD, 2 cross-encoders:{both}"]
+    flags += [f"KD, cross-encoder, from ColBERT:{OWN},{one}"]
+    flags += [f'collective self-KD, fb_docs=2:{OWN},{BATCH},labels="collective:fb_docs=2,temperature=0.125,{SCORES}"']
+    made = study(world, "late-work", *flags).outcome
+    names = ["ColBERT", "ColBERT-PRF", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder"]
+    names += ["KD, 2 cross-encoders", "KD, cross-encoder, from ColBERT", "collective self-KD, fb_docs=2"]
+    assert [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"] == ["base", *names]
+    assert (made["model"], made["params"]["similarity"]) == ("late", "l2")
+    assert list(made["costs"]) == names
+    assert all(spent["training"] > 0 for spent in made["costs"].values())
+    assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:3])
+    losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
+    assert losses.pop("ColBERT-PRF") == losses["ColBERT"]  # one training, searched with in two ways
+    assert len(set(losses.values())) == len(names) - 1
+    begin = {arm: curve["nDCG@10"][0] for arm, curve in made["curves"].items()}
+    assert begin["ColBERT-HN"] == begin["self-KD"] == begin["KD, cross-encoder, from ColBERT"]
+    assert begin["ColBERT"] == begin["KD, cross-encoder"] == begin["KD, 2 cross-encoders"]
+    row = next(row for row in made["rows"] if row["arm"] == "self-KD")
+    assert set(row["against"]) == {"base", "ColBERT", "ColBERT-HN"}
+    again = study(world, "late-work", *flags[: flags.index(f"KD, cross-encoder:{one}")]).outcome
+    for arm in again["curves"]:
+        assert again["curves"][arm] == made["curves"][arm]
+        assert again["queries"][arm] == made["queries"][arm]
+    assert again["costs"]["ColBERT"] == made["costs"]["ColBERT"]
+
+
+@pytest.mark.long
+def test_negatives_of_every_first_stage_with_and_without_likely_positives(world: Path) -> None:
+    flags = (*CROSS, "--compares", "negatives", "--arms", "dense:negatives=dense")
+    flags += ("dense, filtered:negatives=dense,filter=rnn,against=dense", "impact:against=dense")
+    flags += ("impact, filtered:filter=rnn,against=impact",)
+    first = study(world, "cross", *flags, encoder="masked")
+    made = first.outcome
+    assert (first.kind, first.name) == ("study", "negatives")
+    assert (made["model"], made["first_stages"]) == ("cross", ["dense", "impact"])
+    arms = [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"]
+    assert arms == ["base", "dense", "dense, filtered", "impact", "impact, filtered"]
+    last = next(row for row in made["rows"] if row["arm"] == arms[-1])
+    assert set(last["against"]) == {"base", "impact"}
+    losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
+    assert len(set(losses.values())) == len(arms) - 1  # every arm draws other negatives
+    assert all(len(own) == 3 for own in losses.values())  # before, and after each of two passes
+    few = (*flags[: flags.index("dense:negatives=dense")], "impact", "--jobs", "2")
+    again = study(world, "cross", *few, encoder="masked").outcome
+    for arm in ("base", "impact"):
+        assert again["queries"][arm] == made["queries"][arm]
+    assert again["curves"]["impact"] == made["curves"]["impact"]
+
+
+@pytest.mark.long
+def test_workers_of_a_cluster_take_the_same_trials(world: Path) -> None:
+    for package in ("distributed", "ray"):
+        pytest.importorskip(package)
+    flags = (*CROSS, "--arms", "impact")
+    here = study(world, "here", *flags, encoder="masked")
+    for backend in ("dask", "ray"):
+        there = study(world, backend, *flags, "--backend", backend, "--jobs", "2", encoder="masked")
+        assert there.outcome["rows"] == here.outcome["rows"]
+        assert there.outcome["curves"] == here.outcome["curves"]
+        assert [one["command"] for one in there.commands] == [one["command"] for one in here.commands]
+        names = [{path.parent.name for path in (world / folder).glob("*/trial.json")} for folder in ("here", backend)]
+        assert names[0] == names[1] != set()
