@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tiny_encoder import WORDS, make_encoder
 
-from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
+from rnnreranker import LabelParams, RnnParams, open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.dense import Encoder
@@ -19,7 +19,6 @@ from rnnreranker.lab.tune import Space
 from rnnreranker.lab.tune.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.space import Joint
 from rnnreranker.lab.tune.training import Trainings, load_trainings, tune_jointly
-from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.train.params import TrainParams
 
 QUERIES, DOCUMENTS = 40, 60
@@ -112,27 +111,20 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     assert "queries: 20 to train on, 10 to validate, 10 to test" in out.err
     assert "warning: 10 validation queries, fewer than 100: " in out.err
     (record,) = read_records(report)
-    assert record.commands[0]["command"].startswith("python -m rnnreranker.tune train --index ")
     kept = record.outcome
     assert kept["study"]["params"]["train"]["epochs"] == 1
     assert kept["held out"]["topics"] == 10
     assert kept["sweeps"]["ablations"][0]["value"] == pytest.approx(kept["held out"]["tuned"])
     assert "no n_max" in out.out
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {"ablations.svg", "trials.svg"}
-    vectors = Encoder.load(str(tiny), pooling="mean").encode(
-        [line.split("\t")[1] for line in (data / "topics.tsv").read_text().splitlines()]
-    )
-    run = dense_run(
-        open_vectors(data), QueryVectors(tuple(f"q{n}" for n in range(QUERIES)), vectors), 30, threads=1, batch_size=64
-    )
-    run.write(tmp_path / "run.txt")
+    asked = {"hits": 30, "encoder": f"{tiny}:pooling=mean"}
+    open_index(data).search(data / "topics.tsv", "dense", None, **asked).write(tmp_path / "run.txt")  # type: ignore
     made = tmp_path / "labels.parquet"
     argv = [*common, *judged, "--run", str(tmp_path / "run.txt"), "--preset", str(preset), "--output", str(made)]
     assert labels(argv) == 0
     written = SoftLabels.read(made).metadata
     assert written["rnn"] == kept["study"]["params"]["rnn"]
-    assert written["labels"]["n_max"] == 5
-    assert written["labels"]["boost"] == kept["study"]["params"]["labels"]["boost"]
+    assert (written["labels"]["n_max"], written["labels"]["boost"]) == (5, kept["study"]["params"]["labels"]["boost"])
     argv = [*common, "--labels", str(made), "--preset", str(preset), "--output", str(tmp_path / "encoder")]
     assert train([*argv, "--device", "cpu"]) == 0
     params = json.loads((tmp_path / "encoder" / "training.json").read_text())["params"]

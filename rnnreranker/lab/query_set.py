@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Topics = str | Path | Mapping[str, str]
 
 
-class QuerySet(NamedTuple):
+class JudgedQueries(NamedTuple):
     """Candidates of the judged topics, their vectors, their texts, and the judgements."""
 
     run: Run
@@ -55,7 +55,7 @@ def read_query_set(
     encoding: QueryEncoding,
     hits: int,
     threads: int | None,
-) -> QuerySet:
+) -> JudgedQueries:
     """The query set of some topics; topics without judgements or candidates are not encoded.
 
     Args:
@@ -85,7 +85,7 @@ def read_query_set(
         candidates = whole.of_queries([qid in chosen for qid in whole.qids]).head(hits)
         notice_mismatch(candidates, queries, index.vectors)
     notice_own(candidates, f"give {argument('run')} of a search with --remove-query to leave it out")
-    return QuerySet(candidates, queries, chosen, qrels_of(qrels))
+    return JudgedQueries(candidates, queries, chosen, qrels_of(qrels))
 
 
 def _name(given: Any, name: str) -> str:

@@ -164,7 +164,7 @@ def with_rates(
             continue
         validated: dict[str, dict[float, float]] = {name: {} for name in names}
         for rate in sorted(rates):
-            tried = dataclasses.replace(arm, rates=dict.fromkeys(names, rate))
+            tried = dataclasses.replace(arm, name=f"{arm.name}, {rate:g}", rates=dict.fromkeys(names, rate))
             records = run_arms(studied, tasks, [tried])
             for name in names:
                 values = [one["validation"][CHOICE] for one in records if one["task"] == name]
