@@ -161,6 +161,11 @@ def test_an_index_that_is_not_finished(files: Path, expect_refusal: Refusal) -> 
 def test_missing_flags(expect_refusal: Refusal) -> None:
     expect_refusal(search, "--topics topics.tsv", "the following arguments are required: --index")
     expect_refusal(search, "--index docs.npy --topics topics.tsv", "--topics needs --output RUN .* or --qrels")
+    asked = "--index docs.npy --topics topics.tsv --output r.txt"
+    for ignored in ("--measures AP", "--protocol dl"):
+        expect_refusal(search, f"{asked} {ignored}", "--measures and --protocol are of judgements: give --qrels too$")
+    expect_refusal(search, f"{asked} --retriever dense+", "'dense.': a name is missing before or after a separator$")
+    expect_refusal(search, f"{asked} --rerank rnn:k=3,k=4", "rnn:k=3,k=4: k twice; give it once$")
     expect_refusal(search, "--index docs.npy --output out/run.txt", "give either --topics .* or --query")
     expect_refusal(search, dense(query="words"), "give either --topics .* or --query")
     expect_refusal(

@@ -42,8 +42,8 @@ class MissingDependencyError(RnnrerankerError, ImportError):
 
 
 def refuse(*faults: tuple[object, str]) -> None:
-    """Raise InputError with the messages of all faults (whether it is one, message)."""
-    if said := [message for wrong, message in faults if wrong]:
+    """Raise InputError with the messages of all faults (whether it is one, message), each once."""
+    if said := dict.fromkeys(message for wrong, message in faults if wrong):
         raise InputError("; ".join(said))
 
 

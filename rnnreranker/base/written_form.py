@@ -112,7 +112,10 @@ def read_listed(line: str) -> list[Written]:
 def _split(line: str, sign: str) -> list[Written]:
     pieces = re.split(r'("(?:[^"\\]|\\.)*")', line)  # those with odd numbers are in quotes
     pieces[::2] = [re.sub(sign, "\0", piece) for piece in pieces[::2]]
-    return [Written.read(one) for one in "".join(pieces).split("\0")]
+    forms = "".join(pieces).split("\0")
+    if "" in forms:
+        raise InputError(f"{line!r}: a name is missing before or after a separator")
+    return [Written.read(one) for one in forms]
 
 
 def _shown(value: Any) -> str:

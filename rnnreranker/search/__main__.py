@@ -19,7 +19,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.evaluate.protocols import protocol_of, relevant_from
+from rnnreranker.evaluate.protocols import MEASURES, protocol_of, relevant_from
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.search.defaults import RNN
 from rnnreranker.search.flags import EVERYDAY, typed_rnn
@@ -115,6 +115,10 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
         (wrong, wrong),
         (measures, "; ".join(measures)),
         (explain and not shown, "--explain shows the query: give --topics, or --query and its text"),
+        (
+            not wanted.qrels and (wanted.measures != MEASURES or wanted.protocol is not None),
+            "--measures and --protocol are of judgements: give --qrels too",
+        ),
         (args.query and wanted.qrels, "--qrels judges topics: give --topics in place of --query"),
         (
             (args.topics or args.run) and not asked,

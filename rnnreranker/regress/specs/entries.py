@@ -298,7 +298,7 @@ class Work(Entry):
 
     def faults(self) -> Faults:
         flags = flags_of(self.module)
-        known = {name.removeprefix("--").replace("-", "_") for name in flags} | {*self.named}
+        known = {name[2:].replace("-", "_") for name in flags if name.startswith("--")} | {*self.named}
         unknown = sorted(self.model_fields_set - known - {"needs"})
         for name in unknown:
             yield (name,), f"{self.module} has no option {name}; {nearest(name, known)}"
