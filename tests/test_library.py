@@ -48,7 +48,7 @@ def test_an_index_from_python_is_that_of_the_command(world: Path, tmp_path: Path
     np.testing.assert_array_equal(given.vectors.fetch(np.arange(60)), made.vectors.fetch(np.arange(60)))
     again = build_index(TEXTS.items(), tmp_path / "given", parts=("dense",), encoder=encoder)
     assert again.parts == ("dense",)
-    with pytest.raises(InputError, match="holds an index of documents that are no longer those of given in Python"):
+    with pytest.raises(InputError, match=r"holds an index of other documents \(given in Python"):
         build_index([("d1", "w1")], tmp_path / "given", parts=("dense",), encoder=encoder)
 
 

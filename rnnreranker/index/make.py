@@ -49,9 +49,8 @@ def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
         request = request.with_own_vectors()
     with building(output):  # or what is missing may be there when it is this process's turn
         inputs, there, missing = _missing(request, output)
-        documents = (
-            request.read() if request.documents else None
-        )  # an unknown name fails here, before a model is loaded
+        of_texts = not all(part(name).made_of for name in missing)
+        documents = request.read() if request.documents or of_texts else None  # fails before a model is loaded
         made = _makers(request, output, there, missing)
         if not made:
             return Built(output, _count(output), 0), []
