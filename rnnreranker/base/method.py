@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import Params, hints_of, typed
-from rnnreranker.base.written_form import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written, shown
 
 PACKAGE = Path(__file__).resolve().parents[1]
 GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels")  # to methods, besides what parts give
@@ -262,8 +262,3 @@ def _settings(usual: Any, names: Collection[str] | None = None) -> Iterator[str]
 
 def first_line(method: Any) -> str:
     return next(iter((method.__doc__ or "").strip().splitlines()), "")
-
-
-def shown(value: Any) -> str:
-    """A value of a setting in its written form."""
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

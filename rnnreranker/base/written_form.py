@@ -83,9 +83,7 @@ class Written:
     def __str__(self) -> str:
         params = {**({PRESET: self.preset} if self.preset else {}), **self.params}
         return (
-            f"{self.name}:{','.join(f'{key}={_shown(value)}' for key, value in params.items())}"
-            if params
-            else self.name
+            f"{self.name}:{','.join(f'{key}={shown(value)}' for key, value in params.items())}" if params else self.name
         )
 
 
@@ -118,7 +116,8 @@ def _split(line: str, sign: str) -> list[Written]:
     return [Written.read(one) for one in forms]
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """The value of a setting, in quotes if it has a comma, a quotation mark or a plus."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     value = Written.read(value) if isinstance(value, Mapping) else value
