@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnreranker.base.arguments import argument, of_command
@@ -17,6 +17,7 @@ NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 VALUES = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12)
 
 
+@settings(deadline=None)
 @given(
     NAMES, st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True).filter(lambda key: key != "preset"), VALUES)
 )

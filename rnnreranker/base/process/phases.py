@@ -20,7 +20,7 @@ spent: dict[str, float] = {}  # account to seconds, without those of phases insi
 _stack: list[tuple[str, str]] = []  # name and account of those that the main thread is in
 _since = 0.0  # when the innermost last began or went on
 _next = 0.0  # when a line may be shown again
-_begun = 0.0  # when the command began
+_begun = 0.0  # when the command began; 0 = no process of a command
 _drawn = False
 _terminal: IO[str] | None = None  # a stream of this module's own: that of the process may be turned elsewhere
 
@@ -50,7 +50,7 @@ def tell(detail: Callable[[], str]) -> None:
     """Show how far the phase is, if its last line is long enough ago."""
     global _next
     now = time.monotonic()
-    if now < _next or not _stack or threading.current_thread() is not threading.main_thread():
+    if not _begun or now < _next or not _stack or threading.current_thread() is not threading.main_thread():
         return
     said = f"{_stack[-1][0]}, {detail()}"
     if _terminal:
