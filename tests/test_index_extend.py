@@ -144,7 +144,7 @@ def test_a_link_stays_a_link_and_its_folder_gets_the_index(tmp_path: Path, link:
     assert not list(tmp_path.glob("*.partial"))
 
 
-@pytest.mark.parametrize(("part", "name"), [("dense", "index"), ("impact", "impacts"), ("neighbours", "neighbours")])
+@pytest.mark.parametrize(("part", "name"), [("dense", "index"), ("neighbours", "neighbours")])
 def test_a_copy_without_a_part_is_refused_and_made_whole_as_the_message_says(
     tmp_path: Path, part: str, name: str
 ) -> None:

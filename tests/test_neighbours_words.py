@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -16,9 +15,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.parts import postings
 from rnnreranker.parts.bm25.part import Bm25Part
 from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import words as words_module
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, graph_source, has_graph
 from rnnreranker.parts.neighbours.words import WordNeighbours
 
@@ -82,22 +79,6 @@ def test_cosines_are_those_of_loops(block: int, tmp_path: Path, monkeypatch: pyt
         kept = [(edge, score) for edge, score in kept if edge != row][:4]
         kept += [(row, 0.0)] * (4 - len(kept))
         assert list(zip(found.tolist(), values.tolist(), strict=True)) == kept
-
-
-def test_a_graph_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its bytes depend neither on threads nor on blocks."""
-    source = source_of(tmp_path / "words", weights_of(90) * 100)
-    write_graph(source, tmp_path / "plain", 5)
-    monkeypatch.setattr(graph_files, "ROWS", 7)
-    monkeypatch.setattr(postings, "QUERIES", 3)
-    write_graph(source, tmp_path / "other", 5, threads=3)
-    for name in ("edges.u32.np", "weights.f16.np", "pt_meta.json"):
-        assert (tmp_path / "other" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
-    said = json.loads((tmp_path / "plain" / "pt_meta.json").read_text())["rnnreranker"]
-    assert (said["of"], said["similarity"], said["source"], said["search"]) == ("impact", "cosine", "mark", "exact")
-    weights = np.fromfile(tmp_path / "plain" / "weights.f16.np", "<f2")
-    assert weights.max() == 1.0
-    assert weights.min() == 0.0
 
 
 TEXTS = ["The cats chase a mouse", "a mouse chases the cats, cats!", "", "dogs sleep", "the of", "sleeping dogs bark"]

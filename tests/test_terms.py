@@ -121,32 +121,6 @@ def test_runs_depend_on_the_texts_alone(tmp_path: Path, variant: str) -> None:
     assert {qid: cut[qid] for qid in cut} == {qid: run[qid][:5] for qid in run}
 
 
-def bm25(texts: dict[str, str], query: str, k1: float, b: float) -> dict[str, float]:
-    """BM25 as Lucene has it, with lengths as they are, as loops."""
-    documents = {docid: re.findall(r"\w+", text.lower()) for docid, text in texts.items()}
-    usual = sum(map(len, documents.values())) / len(documents)
-    found: dict[str, float] = {}
-    for docid, words in documents.items():
-        for word in re.findall(r"\w+", query.lower()):
-            if (often := words.count(word)) > 0:
-                have = sum(word in other for other in documents.values())
-                idf = math.log(1 + (len(documents) - have + 0.5) / (have + 0.5))
-                weight = idf * often / (often + k1 * (1 - b + b * len(words) / usual))
-                found[docid] = found.get(docid, 0) + weight
-    return found
-
-
-@pytest.mark.parametrize(("k1", "b"), [(1.5, 0.75), (0, 0)])
-def test_bm25s_is_bm25(tmp_path: Path, k1: float, b: float, caplog: pytest.LogCaptureFixture) -> None:
-    texts = made_up()
-    expected = {
-        qid: in_order({docid: round(score, 12) for docid, score in bm25(texts, query, k1, b).items()})
-        for qid, query in TOPICS.items()
-    }
-    check_same(by_bm25s(indexed(tmp_path, texts), TOPICS, k1=k1, b=b), expected)
-    assert caplog.records == []
-
-
 def test_weights_are_those_of_the_library_bm25s() -> None:
     library = pytest.importorskip("bm25s", reason=NEEDS_BM25S)
     counts = csr_matrix(np.random.default_rng(3).integers(0, 4, size=(40, 25)).astype(np.float64) * (np.arange(25) > 4))

@@ -14,7 +14,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.diagnosing import token_search
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.tokens.neighbours import TokenNeighbours
-from rnnreranker.parts.tokens.source import TokenSource, query_tokens, write_tokens
+from rnnreranker.parts.tokens.source import TokenSource, write_tokens
 from rnnreranker.runs import Run
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import WORDS, make_encoder
@@ -137,12 +137,7 @@ def test_diagnose_says_what_an_index_by_nearest_tokens_misses(
     rows = token_search(source, asked)
     assert [row["nprobe"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128, TokenNeighbours(source).lists]
     assert [row["recall"] for row in rows] == sorted(row["recall"] for row in rows)
-    queries = query_tokens(source, asked)
-    exact = source.search(queries.vectors, queries.offsets, 100)[1]
-    found = TokenNeighbours(source).search(queries.vectors, queries.offsets, 100, depth=1024, nprobe=4)[1]
-    by_hand = [np.isin(one, other).mean() for one, other in zip(exact, found, strict=True)]
     assert 0.2 < rows[2]["recall"] <= rows[-1]["recall"]
-    assert rows[2]["recall"] >= round(float(np.mean(by_hand)), 4)  # of its candidates, the best 100 are kept
     assert rows[-1]["candidates"] <= 1
     assert run_search(*of_search(world, index, run, "--hits", 10, "--retriever", "late:search=exact")) == 0
     with pytest.raises(InputError, match=r"tokens:search=ivf-pq: \d+ tokens; expected at least 9984: leave it out"):

@@ -16,9 +16,6 @@ from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.neighbours.description import docids_mark
-from rnnreranker.parts.neighbours.files import write_graph
-from rnnreranker.parts.neighbours.graph import open_neighbours
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.vectors import QueryVectors, ids, open_vectors
 from rnnreranker.parts.vectors.ids import IdTable, read_ids
 from rnnreranker.parts.vectors.matrix_files import map_matrix
@@ -213,51 +210,6 @@ def test_ids_of_a_large_file_are_looked_up_in_a_table(
     monkeypatch.setattr(ids, "LARGE", 0)
     path.write_text("z\n")
     assert [*read_ids(path).names] == ["z"]
-
-
-IDS = b"d1\nd2\nd3\n"
-
-
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_changed_ids_are_read_as_they_are_or_refused(tmp_path: Path, data: st.DataObject) -> None:
-    path = tmp_path / "docid"
-    path.write_bytes(mutated(IDS, data))
-    try:
-        lines = path.read_bytes().decode().removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n").split("\n")
-    except UnicodeDecodeError:
-        lines = [""]
-    if not path.read_bytes():
-        lines = []
-    valid = all(line and line.isprintable() and line.split() == [line] for line in lines)
-    if valid and len(set(lines)) == len(lines):
-        assert read_ids(path).names == lines
-    else:
-        with pytest.raises(InputError, match=rf"^{path}:\d+: "):
-            read_ids(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("pt_meta.json", b"[" * 100_000, ""),
-        ("pt_meta.json", b'{"k": ' + b"1" * 5000 + b"}", ""),
-        ("pt_meta.json", b"\xff", "not UTF-8"),
-        ("pt_meta.json", b"[]", "expected corpus_graph"),
-        ("edges.u32.np", b"", "has 0 bytes"),
-        ("edges.u32.np", b"\xff" * 32, "has neighbour 4294967295; expected 0..3"),
-        ("weights.f16.np", b"\xff" * 16, "has NaN or infinite weights"),
-    ],
-)
-def test_graphs_that_are_none(tmp_path: Path, name: str, content: bytes, said: str) -> None:
-    np.save(tmp_path / "v.npy", MATRIX)
-    (tmp_path / "v.ids").write_text("a\nb\nc\nd\n")
-    (tmp_path / "docid").write_text("a\nb\nc\nd\n")
-    write_graph(DenseNeighbours(open_vectors(tmp_path / "v.npy")), tmp_path / "neighbours", 2)
-    (tmp_path / "neighbours" / name).write_bytes(content)
-    with pytest.raises(InputError, match=rf"{name}.*: .*{said}") as refused:
-        open_neighbours(tmp_path).check_whole()
-    assert "\n" not in str(refused.value)
 
 
 def test_query_vectors_check_themselves() -> None:

@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.methods.rerank import RnnReranker
-from rnnreranker.parts.vectors import QueryVectors, open_vectors
-from rnnreranker.rnn import RnnParams
-from rnnreranker.runs import Run
+from rnnreranker.parts.vectors import open_vectors
 
 COUNT, DIMENSION = 60, 8
 DOCIDS = [f"d{row}" for row in range(COUNT)]
@@ -75,18 +72,6 @@ def test_search_finds_the_best_with_exact_scores(indexes: Path, kind: str) -> No
         assert found == best if kind == "flat" else len(set(found) & set(best)) >= 3  # HNSW may miss some
         np.testing.assert_allclose(scores[query], exact[query][found], rtol=1e-6)
         assert np.all(np.diff(scores[query]) <= 0)
-
-
-def test_reranking_with_them_is_reranking_with_the_matrix(indexes: Path, tmp_path: Path) -> None:
-    np.save(tmp_path / "vectors.npy", VECTORS)
-    (tmp_path / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS))
-    order = np.random.default_rng(3).permutation(COUNT)[:30]
-    run = Run.from_dict({f"q{q}": {DOCIDS[row]: 30.0 - rank for rank, row in enumerate(order)} for q in range(4)})
-    queries = QueryVectors(run.qids, QUERIES)
-    params = RnnParams(k=5, context=20)
-    from_lucene = RnnReranker(open_vectors(indexes / "hnsw-int8"), params).rerank(run, queries)
-    from_matrix = RnnReranker(open_vectors(tmp_path), params).rerank(run, queries)
-    assert from_lucene.to_dict() == from_matrix.to_dict()
 
 
 def test_what_is_refused(indexes: Path, tmp_path: Path) -> None:

@@ -149,11 +149,13 @@ def _written(parts: Sequence[Part], result: Path, output: Path, described: dict[
         described["fingerprint"] = fingerprint(described["content"], *marks)
     packages = ["numpy", *(package for part in parts for package in part.packages)]
     described["versions"] |= {"rnnreranker": __version__, **{package: installed(package) for package in packages}}
+    if "content" in described:  # parts that are made of others read it
+        write_json(result / DESCRIPTION, described)
     for part in parts:
         described["parts"][part.name] = part.write(result, result / FOLDER, described["count"])
         files = names_in(result).difference(*described["files"].values())
         described["files"][part.name] = note_files(result, files)
-        if "content" in described:  # also for the parts that are made of this one
+        if "content" in described:
             write_json(result / DESCRIPTION, described)
     put_folder(result, output)
     return Built(output, described["count"], min(described["count"], max(part.reused for part in parts)))

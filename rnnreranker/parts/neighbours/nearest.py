@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.neighbours.on_device import OnDevice
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
+from rnnreranker.parts.vectors.faiss_folder import write_lists
 from rnnreranker.parts.vectors.ids import Reopened
 from rnnreranker.parts.vectors.npy_files import put_array
 
@@ -126,7 +125,7 @@ class ApproximateNeighbours(GraphSource):
         self.exact, self.docids, self.fingerprint = exact, exact.docids, exact.fingerprint
         self._faiss = require("faiss", "neighbours:search=ivf", "faiss-cpu")
         work.mkdir(parents=True, exist_ok=True)
-        count = len(self.docids)
+        count, vectors = len(self.docids), exact.vectors
         self.sample = np.sort(np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False))
         sampled = work / f"sample-{fingerprint(self.fingerprint, k, SAMPLE)}.npy"
         if not sampled.is_file():
@@ -134,10 +133,10 @@ class ApproximateNeighbours(GraphSource):
         self._nearest = np.load(sampled, allow_pickle=False)
         file = work / f"ivf-{fingerprint(self.fingerprint, TRAINED)}.faiss"
         if not file.is_file():
-            begun = file.with_suffix(".begun")
-            with one_faiss_thread(self._faiss), one_blas_thread():
-                self._faiss.write_index(self._build(), str(begun))
-            os.replace(begun, file)
+            lists = max(1, min(int(4 * np.sqrt(count)), count // TRAINED))
+            flat, metric = self._faiss.IndexFlatIP(vectors.dimension), self._faiss.METRIC_INNER_PRODUCT
+            index = self._faiss.IndexIVFFlat(flat, vectors.dimension, lists, metric)
+            write_lists(index, count, TRAINED * lists, vectors.fetch, file)
         self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP | self._faiss.IO_FLAG_READ_ONLY)
         self.width = 8
         while self.width < count and self.recall_of(self.nearest(self.sample, k)[0]) < GOAL:
@@ -154,14 +153,3 @@ class ApproximateNeighbours(GraphSource):
             proposed = self._index.search(self.exact.vectors.fetch(rows), wanted)[1]
         proposed = np.where(proposed < first, rows[:, None], proposed)  # -1 where too few are proposed
         return best_of(rows, proposed, self.exact.similarities(rows, proposed), k)
-
-    def _build(self) -> Any:
-        count, dimension = len(self.docids), self.exact.vectors.dimension
-        lists = max(1, min(int(4 * np.sqrt(count)), count // TRAINED))
-        flat, metric = self._faiss.IndexFlatIP(dimension), self._faiss.METRIC_INNER_PRODUCT
-        index = self._faiss.IndexIVFFlat(flat, dimension, lists, metric)
-        chosen = np.random.default_rng(0).choice(count, min(count, TRAINED * lists), replace=False)
-        index.train(self.exact.vectors.fetch(np.sort(chosen)))
-        for _, block in progress(self.exact.blocks(), unit="blocks", what="ivf", total=-(-count // COLUMNS)):
-            index.add(block)
-        return index

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,16 @@ import numpy as np
 
 from rnnreranker.base.command import cores, progress
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
+from rnnreranker.base.process.threads import one_faiss_thread
 from rnnreranker.parts.ragged import Hits, best_first
 from rnnreranker.parts.tokens.source import TokenSource
+from rnnreranker.parts.vectors.faiss_folder import write_lists
 
 FILE = "neighbours.faiss"  # beside the tokens
 NPROBE = 32  # lists of the index that are searched for a token
 LISTS, TRAINED = 32_768, 64  # at most; tokens that a list is trained with
 BYTES = 16  # of a quantised token, at most
 FEWEST = 39 * 256  # tokens that the quantiser is trained with
-BLOCK = 1 << 16  # tokens that are added at a time
 
 
 def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
@@ -38,15 +37,8 @@ def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
     lists = max(1, min(LISTS, int(4 * np.sqrt(count)), count // TRAINED))
     parts = next(parts for parts in range(min(BYTES, dimension), 0, -1) if dimension % parts == 0)
     index: Any = faiss.IndexIVFPQ(faiss.IndexFlatIP(dimension), dimension, lists, parts, 8, faiss.METRIC_INNER_PRODUCT)
-    wanted = min(count, max(TRAINED * lists, 2 * FEWEST))
-    chosen = np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))
-    begun = folder / f"{FILE}.begun"
-    with one_faiss_thread(faiss), one_blas_thread():
-        index.train(vectors[chosen].astype(np.float32))
-        for first in progress(range(0, count, BLOCK), unit="blocks", what="tokens"):
-            index.add(vectors[first : first + BLOCK].astype(np.float32))
-        faiss.write_index(index, str(begun))
-    os.replace(begun, folder / FILE)
+    trained = max(TRAINED * lists, 2 * FEWEST)
+    write_lists(index, count, trained, lambda rows: vectors[rows].astype(np.float32), folder / FILE)
 
 
 class TokenNeighbours:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.command import notice
+from rnnreranker.base.command import notice, progress
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.vectors.exact import best_first, inner_products
 from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.matrix_files import LARGE, MappedRows, in_parts
@@ -23,6 +24,7 @@ FLAT_HEADER = 45  # bytes before the vectors of a flat index file
 SIZES = ((4, 8), (8, 16), (33, 37))  # bytes of its head with the dimension, the number of vectors, the metric
 METRICS = ("inner product", "L2 distance")
 AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads that cost more than they bring
+ADDED = 2**14  # vectors that are added to lists at a time
 MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
 ADVICE = "use a flat or HNSW index of the same documents"
 WITHOUT_VECTORS = ("IndexLSH", "IndexRowwiseMinMax", "IndexRowwiseMinMaxFP16")
@@ -153,6 +155,22 @@ def _opened(faiss: Any, path: Path) -> Any:
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if path.stat().st_size >= MAPPED else 0)
     except (RuntimeError, MemoryError) as error:
         raise InputError(f"{path}: not a whole Faiss index ({_reason(error)}); copy or build it again") from None
+
+
+def write_lists(index: Any, count: int, trained: int, fetch: Callable[[np.ndarray], np.ndarray], file: Path) -> None:
+    """Train and fill a Faiss index with lists, and write it whole; the same bytes every time.
+
+    Args:
+        count: of the vectors; trained: how many of them train it; fetch: rows → (n, d) float32 vectors.
+    """
+    faiss, begun = require("faiss", f"writing {file}", "faiss-cpu"), file.with_suffix(".begun")
+    chosen = np.sort(np.random.default_rng(0).choice(count, min(count, trained), replace=False))
+    with one_faiss_thread(faiss), one_blas_thread():
+        index.train(fetch(chosen))
+        for first in progress(range(0, count, ADDED), unit="blocks", what=file.stem):
+            index.add(fetch(np.arange(first, min(first + ADDED, count))))
+        faiss.write_index(index, str(begun))
+    os.replace(begun, file)
 
 
 def _reason(error: Exception) -> str:

@@ -147,18 +147,18 @@ class OwnVectors(DensePart):
 
     def add(self, documents: Sequence[Document]) -> None:
         """Take the vectors of documents; InputError: a missing one, or another length (with file:line)."""
-        known = 0 if self._old is None else min(max(len(self._old.docids) - self._count, 0), len(documents))
-        for document in documents[known:]:
-            where, vector = document.where or f"document {document.docid}", document.vector
+        rows = np.arange(self._count, self._count + len(documents))
+        old = rows[rows < (0 if self._old is None else len(self._old.docids))]
+        given = [*(self._old.fetch(old) if len(old) else ()), *(document.vector for document in documents[len(old) :])]
+        for document, vector in zip(documents, given, strict=True):
             if vector is None or len(vector) != (self.dimension or len(vector)):
                 has = "no vector" if vector is None else f"a vector of {len(vector)} numbers"
-                raise InputError(f"{where}: {has}; expected {self.dimension or 'some'} numbers, as all documents have")
+                raise InputError(
+                    f"{document.where or f'document {document.docid}'}: {has}; expected {self.dimension or 'some'} "
+                    "numbers, as all documents have"
+                )
             self.dimension = len(vector)
-        vectors = np.empty((len(documents), self.dimension), dtype=np.float32)
-        if known:
-            vectors[:known] = self._old.fetch(np.arange(self._count, self._count + known))
-        for row, document in enumerate(documents[known:], known):
-            vectors[row] = document.vector
+        vectors = np.array(given, dtype=np.float32)
         self._digest.update(vectors.tobytes())
         self._count += len(documents)
         self._files.append(self._folder / f"{len(self._files):06d}.npz")
