@@ -189,7 +189,7 @@ def _as_trec_eval(run: Run) -> np.ndarray:
     if not same.any():
         return run.rows
     backwards = run.rows[::-1]
-    rows: np.ndarray = backwards[by_docid(same[::-1], run.ids.names, backwards)][::-1]
+    rows: np.ndarray = backwards[by_docid(same[::-1], run.ids, backwards)][::-1]
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The columns of a run, encoded to integers, checked and sorted; and words of lines."""
+"""Names of the columns of a run as integers; and words of lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.runs.arrow import as_numpy, numbers, strings
-from rnnreranker.runs.ordering import by_docid, offsets_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,47 +47,6 @@ class Docids:
         else:
             chosen = np.array(self.names.take(numbers(rows)).to_pylist(), dtype=object)
         return chosen
-
-
-class Columns:
-    """The L retrieved entries of Q queries, best first; ties by ascending docid.
-
-    Attributes:
-        qids: Q distinct ids; ids: V distinct docids.
-        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
-        rows: (L,) int32, entry -> row of `docids`.
-        scores: (L,) float64, finite, non-increasing within a query.
-    """
-
-    def __init__(
-        self,
-        qids: tuple[str, ...],
-        offsets: np.ndarray,
-        docids: Docids | np.ndarray | pyarrow.Array,
-        rows: np.ndarray,
-        scores: np.ndarray,
-    ) -> None:
-        self.qids, self.offsets, self.rows, self.scores = qids, offsets, rows, scores
-        self.ids = docids if isinstance(docids, Docids) else Docids(docids)
-
-    @property
-    def docids(self) -> np.ndarray:
-        """(V,) object array."""
-        return self.ids.objects
-
-    def docids_of(self, entries: slice | np.ndarray) -> np.ndarray:
-        """(n,) object array: the docids of some entries."""
-        return self.ids.of_rows(self.rows[entries])
-
-    @property
-    def queries(self) -> np.ndarray:
-        """(L,) int64: entry -> query number."""
-        return np.repeat(np.arange(len(self.qids)), np.diff(self.offsets))
-
-    @property
-    def ranks(self) -> np.ndarray:
-        """(L,) int64: entry -> rank within the query, from 1."""
-        return np.arange(1, len(self.rows) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
 
 def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
@@ -149,39 +107,6 @@ def _decimals(column: pyarrow.Array | pyarrow.ChunkedArray) -> np.ndarray | None
     ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + len(column) + 1]
     digits = np.searchsorted(10 ** np.arange(1, 12), values, side="right") + 1
     return values if (digits == np.diff(ends)).all() else None  # others have zeros or a sign in front
-
-
-def from_codes(
-    qids: tuple[str, ...], queries: np.ndarray, docids: Docids, rows: np.ndarray, scores: np.ndarray
-) -> Columns:
-    """The columns of entries in any order.
-
-    qids: Q distinct ids; queries: (L,) entry -> query number; docids: V; rows: (L,) entry -> row of docids; scores:
-    (L,) float64.
-
-    Raises:
-        InputError: a NaN or infinite score, a docid twice in a query.
-    """
-    wrong = np.flatnonzero(~np.isfinite(scores))
-    if len(wrong):
-        entry = wrong[0]
-        where = f"query {qids[queries[entry]]}, docid {docids.of_rows(rows[[entry]])[0]}"
-        raise InputError(f"{where}: score {scores[entry]}; expected a finite number")
-    if (repeated := repeated_entry(queries, rows, len(docids))) is not None:
-        first, second = repeated
-        qid, docid = qids[queries[second]], docids.of_rows(rows[[second]])[0]
-        raise InputError(
-            f"query {qid}: docid {docid} stands there twice (entries {first} and {second}); expected every docid once"
-        )
-    rows = rows.astype(np.int32, copy=False)
-    step = np.diff(queries)
-    if (step < 0).any() or (np.diff(scores)[step == 0] > 0).any():
-        order = np.lexsort((-scores, queries))
-        queries, rows, scores = queries[order], rows[order], scores[order]
-    tied = (np.diff(queries) == 0) & (np.diff(scores) == 0)
-    if tied.any():
-        rows = rows[by_docid(tied, docids.names, rows)]
-    return Columns(qids, offsets_of(queries, len(qids)), docids, rows, scores)
 
 
 def repeated_entry(queries: np.ndarray, rows: np.ndarray, count: int) -> tuple[int, int] | None:

@@ -9,23 +9,20 @@ import numpy as np
 from rnnreranker.runs.arrow import as_numpy, numbers, truths
 
 if TYPE_CHECKING:
-    import pyarrow
+    from rnnreranker.runs.columns import Docids
 
 
-def best_first(
-    queries: np.ndarray, scores: np.ndarray, names: pyarrow.Array, rows: np.ndarray, count: int
-) -> np.ndarray:
+def best_first(queries: np.ndarray, scores: np.ndarray, docids: Docids, rows: np.ndarray, count: int) -> np.ndarray:
     """Positions that sort entries by query, then descending score, then ascending docid.
 
-    queries: (n,) int64, ascending, below `count`; scores: (n,) float32, finite; names: V docids; rows: (n,) rows of
-    names.
+    queries: (n,) int64, ascending, below `count`; scores: (n,) float32, finite; rows: (n,) rows of docids.
     """
     bits = (scores + np.float32(0)).view(np.uint32)  # + 0: no negative zero
     falling = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))  # whole numbers in descending order of scores
     keys = queries << 32 | falling
     first = offsets_of(queries, count)  # entry of every query
     order = ascending(keys, count << 32, within=np.arange(len(keys)) - first[queries])
-    return order[by_docid(np.diff(keys[order]) == 0, names, rows[order])]
+    return order[by_docid(np.diff(keys[order]) == 0, docids, rows[order])]
 
 
 def offsets_of(queries: np.ndarray, count: int) -> np.ndarray:
@@ -37,16 +34,17 @@ def offsets_of(queries: np.ndarray, count: int) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=count))]).astype(np.int64)
 
 
-def by_docid(tied: np.ndarray, names: pyarrow.Array, rows: np.ndarray) -> np.ndarray:
+def by_docid(tied: np.ndarray, docids: Docids, rows: np.ndarray) -> np.ndarray:
     """Positions that sort the entries of every tied stretch by ascending docid, as strcmp.
 
-    tied: (n-1,) bool, whether an entry ties with the next one; names: V docids; rows: (n,) rows of names.
+    tied: (n-1,) bool, whether an entry ties with the next one; rows: (n,) rows of docids.
     """
     import pyarrow.compute
 
     placed = np.arange(len(rows))
     if not tied.any():
         return placed
+    names = docids.names  # made of Python's strings only where entries tie
     before, after = np.append(False, tied), np.append(tied, False)
     first = np.flatnonzero(after & ~before & ~np.append(after[1:], False))  # of exactly two, the usual tie of rrf
     one, two = (names.take(numbers(rows[positions])) for positions in (first, first + 1))

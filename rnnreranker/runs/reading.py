@@ -16,15 +16,14 @@ from rnnreranker.base.files import check_no_nul, open_bytes
 from rnnreranker.runs.arrow import as_numpy
 from rnnreranker.runs.columns import (
     FORMATS,
-    Columns,
     Docids,
     check_id,
     encode,
-    from_codes,
     hold_words,
     numbered,
     repeated_entry,
 )
+from rnnreranker.runs.run import Run
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,14 +39,13 @@ DOUBTFUL = 0.5  # the share of lines above which scores contradict the ranks
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_columns(path: str | os.PathLike[str], format: str | None) -> Columns:
+def read_run(path: str | os.PathLike[str], format: str | None) -> Run:
     if format is not None and format not in FORMATS:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
     with open_bytes(path, "run file") as stream:
         again = stream if os.path.isfile(path) else io.BytesIO(stream.read())  # a pipe is read once
-        columns = _read_clean(again, format, path)
-        if columns is not None:
-            return columns
+        if (run := _read_clean(again, format, path)) is not None:
+            return run
         again.seek(0)
         content = again.read().removeprefix(BYTE_ORDER_MARK)
     check_no_nul(content, path)
@@ -105,7 +103,7 @@ class _Clean:
         """The caller that opened the stream closes it."""
 
 
-def _read_clean(stream: IO[bytes], format: str | None, path: object) -> Columns | None:
+def _read_clean(stream: IO[bytes], format: str | None, path: object) -> Run | None:
     """The columns of a file with one separator throughout and no fault; None for any other.
 
     Doubled or trailing separators make more columns, which Arrow refuses, or empty ones, which `_from_columns` refuses.
@@ -136,7 +134,7 @@ def _read_clean(stream: IO[bytes], format: str | None, path: object) -> Columns 
     return _from_columns(columns, path)
 
 
-def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: object) -> Columns | None:
+def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: object) -> Run | None:
     """The columns of a run; frees Arrow's as they are read."""
     numbers = {name: columns.pop(name).combine_chunks() for name in ("rank", "score") if name in columns}
     if any(one.null_count for one in numbers.values()):
@@ -151,9 +149,8 @@ def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: object) -> Col
     docids, rows = numbered(columns.pop("docid"))
     if not hold_words(qids, docids, *of_no_use):
         return None
-    names = tuple(qids.to_pylist())
     try:
-        read = from_codes(names, queries, Docids(docids), rows, 1 / ranks if scores is None else scores)
+        read = Run.from_codes(qids.to_pylist(), queries, Docids(docids), rows, 1 / ranks if scores is None else scores)
     except InputError:  # a docid twice
         return None
     if scores is None:
@@ -182,7 +179,7 @@ def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, pat
         )
 
 
-def _doubt_third_column(read: Columns, path: object) -> None:
+def _doubt_third_column(read: Run, path: object) -> None:
     """Report a third column that holds no ranks in most queries: none is 1, or one repeats."""
     queries, wrong = read.queries, read.scores[read.offsets[:-1]] < 1
     wrong[queries[1:][(np.diff(queries) == 0) & (np.diff(read.scores) == 0)]] = True
@@ -193,7 +190,7 @@ def _doubt_third_column(read: Columns, path: object) -> None:
         )
 
 
-def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Columns:
+def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Run:
     qids: list[str] = []
     docids: list[str] = []
     scores: list[float] = []
@@ -230,7 +227,7 @@ def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Co
             f"{path}:{lines[second]}: query {qids[second]} has docid {docids[second]} a second time "
             f"(first on line {lines[first]}); expected every docid once a query"
         )
-    read = from_codes(tuple(names), queries, Docids(distinct), rows, np.array(scores))
+    read = Run.from_codes(names.tolist(), queries, Docids(distinct), rows, np.array(scores))
     if format == "trec":
         _doubt_ranks(queries, np.array(ranks), np.array(scores), path)
     else:

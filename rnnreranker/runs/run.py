@@ -6,18 +6,27 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
-from rnnreranker.runs.columns import Columns, Docids, encode, from_codes
-from rnnreranker.runs.ordering import best_first, offsets_of
+from rnnreranker.runs.columns import Docids, encode, repeated_entry
+from rnnreranker.runs.ordering import best_first, by_docid, offsets_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
-class Run(Columns):
-    """The L retrieved entries of Q queries, best first; ties by ascending docid. Attributes: see `Columns`.
+class Run:
+    """The L retrieved entries of Q queries, best first; ties by ascending docid.
+
+    Attributes:
+        qids: Q distinct ids; ids: V distinct docids.
+        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
+        rows: (L,) int32, entry -> row of `docids`.
+        scores: (L,) float64, finite, non-increasing within a query.
 
     >>> run = Run.from_dict({"q1": {"b": 1.0, "a": 1.0, "c": 2.0}})
     >>> run
@@ -25,6 +34,36 @@ class Run(Columns):
     >>> run["q1"]
     [('c', 2.0), ('a', 1.0), ('b', 1.0)]
     """
+
+    def __init__(
+        self,
+        qids: tuple[str, ...],
+        offsets: np.ndarray,
+        docids: Docids | np.ndarray | pyarrow.Array,
+        rows: np.ndarray,
+        scores: np.ndarray,
+    ) -> None:
+        self.qids, self.offsets, self.rows, self.scores = qids, offsets, rows, scores
+        self.ids = docids if isinstance(docids, Docids) else Docids(docids)
+
+    @property
+    def docids(self) -> np.ndarray:
+        """(V,) object array."""
+        return self.ids.objects
+
+    def docids_of(self, entries: slice | np.ndarray) -> np.ndarray:
+        """(n,) object array: the docids of some entries."""
+        return self.ids.of_rows(self.rows[entries])
+
+    @property
+    def queries(self) -> np.ndarray:
+        """(L,) int64: entry -> query number."""
+        return np.repeat(np.arange(len(self.qids)), np.diff(self.offsets))
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """(L,) int64: entry -> rank within the query, from 1."""
+        return np.arange(1, len(self.rows) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     @classmethod
     @phase("reading runs")
@@ -40,9 +79,9 @@ class Run(Columns):
         Raises:
             InputError: no such file, no lines, or a malformed line: file:line and what is wrong.
         """
-        from rnnreranker.runs.reading import read_columns
+        from rnnreranker.runs.reading import read_run
 
-        return _of(read_columns(path, format))
+        return read_run(path, format)
 
     def write(self, path: str | os.PathLike[str], tag: str = "rnnreranker", format: str = "trec") -> None:
         """Write a TREC or MS MARCO file, whole or not at all, gzipped if the name ends in .gz.
@@ -82,7 +121,7 @@ class Run(Columns):
             raise InputError("{} qids, {} docids, {} scores: expected equal numbers".format(*lengths))
         names, codes = encode(qids, "qids")
         distinct, rows = encode(docids, "docids")
-        return _of(from_codes(tuple(names), codes, Docids(distinct), rows, _as_scores(scores)))
+        return cls.from_codes(names.tolist(), codes, Docids(distinct), rows, _as_scores(scores))
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Mapping[str, float]]) -> Run:
@@ -102,7 +141,34 @@ class Run(Columns):
         codes = np.repeat(np.arange(len(entries)), [len(scores_of) for scores_of in entries.values()])
         distinct, rows = encode([docid for scores_of in entries.values() for docid in scores_of], "docids")
         scores = _as_scores([score for scores_of in entries.values() for score in scores_of.values()])
-        return _of(from_codes(tuple(qids), codes, Docids(distinct), rows, scores))
+        return cls.from_codes(qids.tolist(), codes, Docids(distinct), rows, scores)
+
+    @classmethod
+    def from_codes(
+        cls, qids: Sequence[str], queries: np.ndarray, docids: Docids, rows: np.ndarray, scores: np.ndarray
+    ) -> Run:
+        """A run of entries in any order.
+
+        qids: Q distinct ids; queries: (L,) entry -> query number; docids: V; rows: (L,) entry -> row of docids; scores:
+        (L,) float64.
+
+        Raises:
+            InputError: a NaN or infinite score, a docid twice in a query.
+        """
+        for entry in np.flatnonzero(~np.isfinite(scores))[:1].tolist():
+            where = f"query {qids[queries[entry]]}, docid {docids.of_rows(rows[[entry]])[0]}"
+            raise InputError(f"{where}: score {scores[entry]}; expected a finite number")
+        if (repeated := repeated_entry(queries, rows, len(docids))) is not None:
+            first, second = repeated
+            where = f"query {qids[queries[second]]}: docid {docids.of_rows(rows[[second]])[0]}"
+            raise InputError(f"{where} stands there twice (entries {first} and {second}); expected every docid once")
+        rows = rows.astype(np.int32, copy=False)
+        step = np.diff(queries)
+        if (step < 0).any() or (np.diff(scores)[step == 0] > 0).any():
+            order = np.lexsort((-scores, queries))
+            queries, rows, scores = queries[order], rows[order], scores[order]
+        rows = rows[by_docid((np.diff(queries) == 0) & (np.diff(scores) == 0), docids, rows)]
+        return cls(tuple(qids), offsets_of(queries, len(qids)), docids, rows, scores)
 
     @classmethod
     def from_parts(
@@ -146,7 +212,7 @@ class Run(Columns):
         if not np.isfinite(single).all():
             raise InputError(f"{what} is beyond float32 (3.4e38), which evaluation tools use")
         queries, rows = np.divmod(pairs, max(len(docids), 1))
-        order = best_first(queries, single, docids.names, rows, len(qids))
+        order = best_first(queries, single, docids, rows, len(qids))
         return cls(
             qids, offsets_of(queries, len(qids)), docids, rows[order].astype(np.int32), single[order].astype(np.float64)
         )
@@ -228,10 +294,6 @@ class Run(Columns):
                 f"query {qid}, docid {docid}: score {self.scores[entry]} is not finite, or higher than the one before; "
                 "expected finite scores, best first (use Run.from_columns to sort)"
             )
-
-
-def _of(columns: Columns) -> Run:
-    return Run(columns.qids, columns.offsets, columns.ids, columns.rows, columns.scores)
 
 
 def _as_scores(scores: Any) -> np.ndarray:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import write_atomically
 from rnnreranker.runs.arrow import strings
-from rnnreranker.runs.columns import FORMATS, Columns, check_id, hold_words
+from rnnreranker.runs.columns import FORMATS, check_id, hold_words
 from rnnreranker.runs.ordering import steps
+
+if TYPE_CHECKING:
+    from rnnreranker.runs.run import Run
 
 LINES = 200_000  # joined at a time: bounds the memory, and an Arrow string array holds less than 2 GiB
 LARGEST_KEY = int(np.array(np.finfo(np.float32).max).view(np.int32))
 
 
-def write_run(run: Columns, path: str | os.PathLike[str], tag: str, format: str) -> None:
+def write_run(run: Run, path: str | os.PathLike[str], tag: str, format: str) -> None:
     """Write a run; see `Run.write`."""
     import pyarrow
     import pyarrow.compute
@@ -36,7 +40,8 @@ def write_run(run: Columns, path: str | os.PathLike[str], tag: str, format: str)
             docid_column = docids.take(pyarrow.array(run.rows[part]))
             rank_column = pyarrow.array(ranks[part]).cast(pyarrow.string())
             if scores is None:
-                columns, separator = [qid_column, docid_column, _ended(rank_column)], "\t"
+                ended = pyarrow.compute.binary_join_element_wise(rank_column, "\n", "")
+                columns, separator = [qid_column, docid_column, ended], "\t"
             else:
                 score_column = pyarrow.array(scores[part]).cast(pyarrow.string())  # shortest text that reads back equal
                 columns, separator = [qid_column, "Q0", docid_column, rank_column, score_column, tag + "\n"], " "
@@ -45,7 +50,7 @@ def write_run(run: Columns, path: str | os.PathLike[str], tag: str, format: str)
             stream.write(text[: np.frombuffer(ends, dtype=np.int32)[len(lines)]])
 
 
-def strictly_decreasing(run: Columns) -> np.ndarray:
+def strictly_decreasing(run: Run) -> np.ndarray:
     """(L,) float32: the scores of a run, lowered just enough to decrease strictly in every query.
 
     With floats as ordered integers k, the rule k'_i = min(k_i, k'_(i-1) - 1) is a running minimum of k_i + i.
@@ -70,15 +75,9 @@ def strictly_decreasing(run: Columns) -> np.ndarray:
     return np.where(lowered < 0, -magnitude, magnitude)
 
 
-def written_scores(run: Columns) -> np.ndarray:
+def written_scores(run: Run) -> np.ndarray:
     """(L,) float64: the scores as read again from their text."""
     import pyarrow
 
     text = pyarrow.array(strictly_decreasing(run)).cast(pyarrow.string())
     return text.cast(pyarrow.float64()).to_numpy()
-
-
-def _ended(column: object) -> object:
-    import pyarrow.compute
-
-    return pyarrow.compute.binary_join_element_wise(column, "\n", "")
