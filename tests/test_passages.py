@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError
 from rnnreranker.data import irds
 from rnnreranker.data.document import Document
 from rnnreranker.data.passage_documents import documents_by
@@ -94,11 +94,6 @@ def test_a_mapping_file_names_documents_and_their_order(tmp_path: Path) -> None:
     assert documents_by(str(path), ["x"])[1] is None
 
 
-def test_sentences_of_reqa_are_of_their_paragraphs() -> None:
-    names, order = documents_by("reqa-squad", ["p7#s0", "p7#s12"], ordered=True)
-    assert (names.tolist(), order.tolist() if order is not None else None) == (["p7", "p7"], [0, 12])
-
-
 class Passages:
     """What ir_datasets gives of MS MARCO v2's passages, without its files."""
 
@@ -134,16 +129,6 @@ def test_passages_of_msmarco_v2_are_looked_up(monkeypatch: pytest.MonkeyPatch) -
         InputError, match=r"msmarco-passage-v2: 2 of 5 passages have no document \(D1, msmarco_passage_"
     ):
         documents_by("msmarco-passage-v2", [*asked, "D1", "msmarco_passage_09_1"])
-
-
-def test_msmarco_v2_that_is_not_here_is_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Absent(Passages):
-        def docs_store(self) -> Passages:
-            raise OSError("no network")
-
-    monkeypatch.setattr(irds, "load", lambda name: Absent())
-    with pytest.raises(UnavailableError, match=r"msmarco-passage-v2: the passages are not in .* set IR_DATASETS_HOME"):
-        documents_by("msmarco-passage-v2", ["msmarco_passage_00_7"])
 
 
 @pytest.mark.parametrize(

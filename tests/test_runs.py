@@ -52,38 +52,30 @@ def test_trec_lines_in_any_order(tmp_path: Path, name: str, separator: str) -> N
     assert (run.rows.dtype, run.scores.dtype, run.docids.dtype) == (np.int32, np.float64, object)
 
 
-def test_ties_by_docid_compared_as_text(tmp_path: Path) -> None:
-    lines = "".join(f"q Q0 {docid} 1 1.0 t\n" for docid in ("9", "10", "Z", "é", "a", "2"))
-    assert [docid for docid, _ in Run.read(file(tmp_path, lines))["q"]] == ["10", "2", "9", "Z", "a", "é"]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("q Q0 a 1 2 t\nq Q0 b 2 t\n", "run.txt:2: 5 columns; expected TREC `qid Q0 docid rank score tag`"),
         ("\nq Q0  1 2 t\n", "run.txt:2: 5 columns; expected TREC"),
-        ("q Q0 a 1 2 t\nq Q0 b  1 t\n", "run.txt:2: 5 columns"),
         ("q Q0 a 1 2 t\nq Q0 b 1 1 \n", "run.txt:2: 5 columns"),
         ("q\tQ0\ta b\t1\t2\tt\n", "run.txt:1: 7 columns"),
-        ("q Q0 a 1 2 t\nq Q0 b 2 x t\n", "run.txt:2: score 'x' is not a number; expected one in column 5"),
-        ("q Q0 a 1 1_0 t\n", "run.txt:1: score '1_0' is not a number"),
-        ("q Q0 a 1 0x1 t\n", "run.txt:1: score '0x1' is not a number"),
-        ("q Q0 a 1 2 t\n\nq Q0 b 2 NaN t\n", "run.txt:3: score NaN; expected a finite number"),
-        ("q Q0 a 1 -inf t\n", "run.txt:1: score -inf; expected a finite number"),
-        ("q Q0 a 1 1e39 t\n", "run.txt:1: score 1e39 is beyond float32"),
-        ("q Q0 a 1 1e999 t\n", "run.txt:1: score 1e999 is beyond float32"),
+        *(
+            (
+                f"q Q0 a 1 2 t\n\nq Q0 b 2 {score} t\n",
+                f"run.txt:3: score '{score}'; expected a finite number within float32",
+            )
+            for score in ("x", "1_0", "0x1", "NaN", "-inf", "1e39", "1e999")
+        ),
         (
             "q Q0 a 1 2 t\nq1 Q0 a 1 2 t\nq Q0 a 2 1 t\n",
             "run.txt:3: query q has docid a a second time (first on line 1); expected every docid once a query",
         ),
         ("q\ta\t1\nq\tb\t0\n", "run.txt:2: rank '0'; expected a whole number from 1 in column 3"),
-        ("q\ta\t1\nq\tb\t1.5\n", "run.txt:2: rank '1.5'; expected a whole number"),
         ("q\ta\t1\nq\tb\n", "run.txt:2: 2 columns; expected MS MARCO `qid docid rank`"),
         ("q Q0 a\u00a0b 1 2 t\n", r"run.txt:1: docid 'a\xa0b'; expected one that is not empty and has no white space"),
         ("q Q0 a 1 2 t\nq\x1b[2J\tQ0\tb\t2\t1\tt\n", r"run.txt:2: query id 'q\x1b[2J'; expected one that"),
         ("q\ta\t1\nq\tb\u2028c\t2\n", r"run.txt:2: docid 'b\u2028c'; expected one that"),
         ("", "run.txt: no run lines; expected TREC `qid Q0 docid rank score tag` or MS MARCO `qid docid rank`"),
-        (" \n\n", "run.txt: no run lines; expected TREC"),
         ("\nq a\n", "run.txt:2: 2 columns; expected TREC `qid Q0 docid rank score tag` or MS MARCO `qid docid rank`"),
     ],
 )
@@ -132,8 +124,6 @@ def test_clean_and_line_by_line_reading_agree(tmp_path: Path, docids: list[str])
 
 RANKED = {
     "scores fall": ("q Q0 {d} {rank} {score} t", 0),
-    "scores fall, ranks from 0 in other lines": ("q Q0 {d} {other} {back} t", 0),
-    "one rank for all": ("q Q0 {d} 0 {back} t", 0),
     "a few ties": ("q Q0 {d} {rank} {tied} t", 0),
     "ranks that are no numbers": ("q Q0 {d} x 1 t", 0),
     "constant scores": ("q Q0 {d} {rank} 1 t", 9),
@@ -146,7 +136,7 @@ RANKED = {
 @pytest.mark.parametrize("separator", ["\t", "\t "])
 @pytest.mark.parametrize(
     ("ranks", "said"),
-    [((1, 2, 1), 0), ((1, 3, 2), 0), ((1, 1, 1), 0), ((1, 1, 2), 2), ((17, 12, 9), 2), ((1, 2, 9), 0)],
+    [((1, 3, 2), 0), ((1, 1, 2), 2), ((17, 12, 9), 2)],
 )
 def test_three_columns_whose_third_holds_no_ranks_are_reported(
     tmp_path: Path, ranks: tuple[int, ...], said: int, separator: str
@@ -163,8 +153,7 @@ def test_three_columns_whose_third_holds_no_ranks_are_reported(
 def test_ranks_that_the_scores_contradict_are_reported(tmp_path: Path, line: str) -> None:
     form, wrong = RANKED[line]
     made = [
-        form.format(d=f"d{n}", rank=n + 1, other=9 - n, score=-n * 0.5, back=n * 0.5, tied=-max(n // 2, n - 3))
-        for n in range(10)
+        form.format(d=f"d{n}", rank=n + 1, score=-n * 0.5, back=n * 0.5, tied=-max(n // 2, n - 3)) for n in range(10)
     ]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -265,27 +254,15 @@ FRAME = pandas.DataFrame({"a": ["x"]})
     ("make", "message"),
     [
         (lambda: Run.from_columns(["a", "b"], ["x"], [1.0]), "2 qids, 1 docids, 1 scores: expected equal numbers"),
-        (lambda: Run.from_columns(["a"], ["x"], 1.0), "1 qids, 1 docids, no scores"),
         (lambda: Run.from_columns("a", ["x"], [1.0]), "qids: got 'a'; expected one column of strings"),
         (lambda: Run.from_columns(["a"], FRAME, [1.0]), r"docids: got \(1, 1\); expected one column of strings"),
-        (lambda: Run.from_columns(["a"], [["x"]], [1.0]), r"docids: \['x'\] is of type list; expected strings"),
         (lambda: Run.from_columns(["a"], [7.0], [1.0]), "docids: 7.0 is of type float; expected strings"),
-        (lambda: Run.from_columns([True], ["x"], [1.0]), "qids: True is of type bool; expected strings"),
         (lambda: Run.from_columns(["a"], ["x"], ["high"]), "scores: expected numbers"),
-        (lambda: Run.from_columns(["a"], ["x"], [[1.0]]), r"scores: shape \(1, 1\); expected one number"),
         (lambda: Run.from_columns(["a", "a"], ["x", "x"], [1, 2]), "query a: docid x stands there twice"),
-        (lambda: Run.from_dict({None: {"x": 1.0}}), "qids: None is of type NoneType"),
         (lambda: Run.from_dict({7: {}, "7": {}}), "qids: a number and a string are the same id"),
         (lambda: Run.from_dict({"a": {"x": float("nan")}}), "query a, docid x: score nan"),
         (lambda: Run.from_dict({"a": ["x", "y"]}), "query a: got list; expected {docid: score}"),
-        (lambda: Run.from_dict([("a", "x", 1.0)]), "run: got list; expected {qid: {docid: score}}"),
-        (lambda: Run.from_parts(["a"], [0, 1], ["x"], [0.5], [1.0]), "rows: of shape .1,.; expected whole numbers"),
-        (
-            lambda: Run.from_parts(["a"], [[0, 1]], ["x"], [0], [1.0]),
-            "offsets: of shape .1, 2.; expected whole numbers",
-        ),
         (lambda: Run.from_dict({}).head(2.5), "depth=2.5: expected an integer >= 1"),
-        (lambda: Run.from_dict({}).head("10"), "depth='10': expected an integer >= 1"),
     ],
 )
 def test_what_python_callers_get_wrong(make: Callable[[], object], message: str) -> None:

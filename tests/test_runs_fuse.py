@@ -125,56 +125,6 @@ def test_a_list_of_equal_scores_stands_above_what_it_lacks(
     assert (fused["a"], fused["b"]) == ((1.0, 0.0) if method == "minmax" else (1.0, -1.0))
 
 
-@pytest.mark.jvm
-def test_minmax_is_that_of_pyserini() -> None:
-    from rnnreranker.base.java import start_java
-
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    from pyserini.fusion import normalize
-    from pyserini.trectools import TrecRun
-
-    made = [A, B, {"q1": {"d9": 7.0}, "q2": {"d1": 2.0, "d2": 2.0}}]  # a lone hit, and two of one score
-    of_pyserini = [
-        TrecRun.from_list(
-            [(qid, "Q0", docid, rank, s, "-") for qid in run for rank, (docid, s) in enumerate(run[qid], 1)]
-        )
-        for run in runs(*made)
-    ]
-    merged = normalize(of_pyserini).run_data
-    fused = fuse(runs(*made), "minmax")
-    for qid in fused:
-        own = merged[merged["topic"].astype(str) == qid]
-        expected = dict(zip(own["docid"], own["score"].astype(float), strict=True))
-        assert dict(fused[qid]) == pytest.approx(expected, rel=1e-6)
-
-
-def by_hand(parts: list[dict[str, float]], hits: int) -> list[str]:
-    scores: dict[str, float] = {}
-    for part in parts:
-        for rank, docid in enumerate(sorted(part, key=lambda docid: (-part[docid], docid)), 1):
-            scores[docid] = scores.get(docid, 0.0) + 1 / (60 + rank)
-    single = {docid: np.float32(score) for docid, score in scores.items()}
-    return sorted(single, key=lambda docid: (-single[docid], docid))[:hits]
-
-
-def test_the_flags_of_the_command(tmp_path: Path) -> None:
-    for name, entries in (("a", A), ("b", B)):
-        Run.from_dict(entries).write(tmp_path / f"{name}.txt")
-    out = tmp_path / "out.tsv"
-    words = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt"), "--output", str(out), "--output-format", "msmarco"]
-    for more, params in (
-        ([], {}),
-        (["--method", 'rrf:k=0,weights="3,1"'], {"k": 0, "weights": (3, 1)}),
-        (["--method", 'zscore:weights="1,0"'], {"method": "zscore", "weights": (1, 0)}),
-    ):
-        assert main([*words, *more]) == 0
-        expected = fuse(runs(A, B), **params)  # type: ignore[arg-type]
-        assert {qid: Run.read(out).ranked(qid) for qid in expected} == {qid: expected.ranked(qid) for qid in expected}
-
-
 def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Run.from_dict(A).write("a.txt")
@@ -221,40 +171,21 @@ def test_runs_that_do_not_go_together_are_reported(
     assert fused.to_dict() == fuse(runs(A, other), method).to_dict()
 
 
-def test_the_command_reports_each_thing_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run that lacks half the topics, and one whose scores are distances."""
-    Run.from_dict(A).write(tmp_path / "a.txt")
-    (tmp_path / "b.txt").write_text("".join(f"q1 Q0 d{n} {n} {n}.5 t\n" for n in range(1, 6)))
-    words = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
-    assert main([*words, "--output", str(tmp_path / "out.txt")]) == 0
-    warned = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
-    assert [line.split(";")[0] for line in warned] == [
-        f"warning: {words[1]}: on 4 of 4 lines the score does not fall where the rank rises",
-        f"warning: of 2 queries {words[1]} lacks 1",
-    ]
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["a.txt"], "a.txt: one run alone; give two or more to fuse"),
         (["a.txt", "c.txt", "--method", "rrf:weights=1"], "1 weights for 2 runs; expected one for each"),
         (["a.txt", "c.txt", "--method", 'rrf:weights="1,x"'], "expected numbers >= 0, not all 0, joined by commas"),
-        (["a.txt", "c.txt", "--method", 'rrf:weights="0,0"'], "expected numbers >= 0, not all 0, joined by commas"),
-        (["a.txt", "c.txt", "--method", "rrf:k=-1"], "k=-1.0: expected a finite number >= 0"),
         (["a.txt", "c.txt", "--method", "rrf:ks=5"], "--method rrf:ks=5: no setting ks, did you mean k"),
         (["a.txt", "c.txt", "--method", "mean:k=5"], "--method mean:k=5: k is of rrf, not of mean"),
-        (["a.txt", "c.txt", "a.txt"], "a.txt: given twice; give every run once"),
         (["a.txt", "b.txt"], "b.txt: no such run file"),
         (["a.txt", "c.txt", "--tag", "two words"], "--tag 'two words': expected a word without white space"),
-        (["a.txt", "bad.txt"], "bad.txt:1: score nan; expected a finite number"),
     ],
 )
 def test_what_the_command_refuses(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Run.from_dict(A).write("a.txt")
     Run.from_dict(A).write("c.txt")
-    Path("bad.txt").write_text("q Q0 d 1 nan t\n")
     with pytest.raises(InputError) as refused:
         main([*words, "--output", "out.txt"])
     assert said in str(refused.value)

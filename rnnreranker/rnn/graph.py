@@ -120,13 +120,11 @@ def of_graph(
     lengths: Lengths,
 ) -> ContextBatch:
     """The contexts of a graph; arguments and errors as in `graph_similarity`."""
-    for name, given in (("edges", edges), ("weights", weights)):
-        if not isinstance(given, np.ndarray):
-            raise InputError(f"{name} is a {type(given).__name__}: expected an array (D, K)")
-    if edges.ndim != 2 or edges.shape != weights.shape or not edges.size:
-        raise InputError(f"edges has shape {edges.shape} and weights {weights.shape}: expected (D, K) both")
-    if edges.dtype != np.uint32 or weights.dtype != np.float16:
-        raise InputError(f"edges has type {edges.dtype} and weights {weights.dtype}: expected uint32 and float16")
+    if edges.ndim != 2 or edges.shape != weights.shape or (edges.dtype, weights.dtype) != (np.uint32, np.float16):
+        raise InputError(
+            f"edges: {edges.dtype} {edges.shape}, weights: {weights.dtype} {weights.shape}; "
+            "expected uint32 and float16, (D, K) both"
+        )
     checks.rows_of_graph(params)
     rows = checks.integers(rows, "rows")
     if rows.ndim != 2 or not rows.shape[1]:

@@ -22,6 +22,7 @@ from rnnreranker.runs.columns import (
     hold_words,
     numbered,
     repeated_entry,
+    shown_word,
 )
 from rnnreranker.runs.run import Run
 
@@ -32,7 +33,6 @@ COLUMNS = {"trec": ("qid", "Q0", "docid", "rank", "score", "tag"), "msmarco": ("
 LARGEST = float(np.finfo(np.float32).max) + 2.0**102  # rounds to the largest float32: its shortest text lies above it
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ALONE = re.compile(rb"\r[^\n]")
-NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 HEAD = 2**16  # bytes that the format is detected from
 BLOCK = 2**22  # bytes read at a time
 DOUBTFUL = 0.5  # the share of lines above which scores contradict the ranks
@@ -236,26 +236,19 @@ def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Ru
 
 
 def _score(text: bytes, where: str) -> float:
-    shown = _shown(text)
-    if NOT_FINITE.fullmatch(text):
-        raise InputError(f"{where}: score {shown}; expected a finite number")
-    if not NUMBER.fullmatch(text):
-        raise InputError(f"{where}: score {shown!r} is not a number; expected one in column 5")
-    score = float(text)
-    if abs(score) > LARGEST:
+    score = float(text) if NUMBER.fullmatch(text) else math.nan
+    if not abs(score) <= LARGEST:
         raise InputError(
-            f"{where}: score {shown} is beyond float32 (largest {LARGEST:.4g}), which evaluation tools use"
+            f"{where}: score {_shown(text)}; expected a finite number within float32 (±{LARGEST:.2g}) in column 5"
         )
     return score
 
 
 def _shown(text: bytes) -> str:
-    said = text.decode(errors="replace")
-    return said if len(said) <= 40 else f"{said[:40]}... of {len(said)} characters"
+    return shown_word(text.decode(errors="replace"))
 
 
 def _rank(text: bytes, where: str) -> int:
     if not re.fullmatch(rb"\+?0*[1-9]\d{0,17}", text):
-        shown = _shown(text)
-        raise InputError(f"{where}: rank {shown!r}; expected a whole number from 1 in column 3")
+        raise InputError(f"{where}: rank {_shown(text)}; expected a whole number from 1 in column 3")
     return int(text)

@@ -177,19 +177,13 @@ class Run:
         """A run from its attributes, with entries in their final order.
 
         Raises:
-            InputError: lengths or rows that do not fit, other types, scores that are not finite or increase within a
-                query.
+            InputError: lengths or rows that do not fit, scores that are not finite or increase within a query.
         """
-        qids = tuple(qids)
-        for what, given in (("offsets", offsets), ("rows", rows)):
-            if np.ndim(given) != 1 or (len(given) and np.asarray(given).dtype.kind not in "iu"):
-                raise InputError(f"{what}: of shape {np.shape(given)}; expected whole numbers in one dimension")
-        offsets = np.asarray(offsets, dtype=np.int64)
-        rows = np.asarray(rows, dtype=np.int32)
-        scores = _as_scores(scores)
-        if len(offsets) != len(qids) + 1 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        qids, scores = tuple(qids), _as_scores(scores)
+        offsets, rows = np.asarray(offsets, dtype=np.int64), np.asarray(rows, dtype=np.int32)
+        if offsets.shape != (len(qids) + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
             raise InputError(f"offsets: expected {len(qids) + 1} non-decreasing numbers from 0 for {len(qids)} queries")
-        if not len(rows) == len(scores) == offsets[-1]:
+        if not rows.shape == scores.shape == (offsets[-1],):
             raise InputError(f"{len(rows)} rows, {len(scores)} scores: expected {offsets[-1]}, the last offset")
         if len(rows) and (rows.min() < 0 or rows.max() >= len(docids)):
             raise InputError(f"rows: {rows.min()} to {rows.max()}; expected 0 to {len(docids) - 1}")
