@@ -6,7 +6,8 @@ import io
 import math
 import os
 import re
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from rnnreranker.runs.columns import (
     repeated_entry,
     shown_word,
 )
-from rnnreranker.runs.run import Run
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,23 +33,25 @@ COLUMNS = {"trec": ("qid", "Q0", "docid", "rank", "score", "tag"), "msmarco": ("
 LARGEST = float(np.finfo(np.float32).max) + 2.0**102  # rounds to the largest float32: its shortest text lies above it
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ALONE = re.compile(rb"\r[^\n]")
+Make = Callable[..., Any]
 HEAD = 2**16  # bytes that the format is detected from
 BLOCK = 2**22  # bytes read at a time
 DOUBTFUL = 0.5  # the share of lines above which scores contradict the ranks
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_run(path: str | os.PathLike[str], format: str | None) -> Run:
+def read_run(path: str | os.PathLike[str], format: str | None, make: Make) -> Any:
+    """What `make`, `Run.from_codes`, makes of a file."""
     if format is not None and format not in FORMATS:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
     with open_bytes(path, "run file") as stream:
         again = stream if os.path.isfile(path) else io.BytesIO(stream.read())  # a pipe is read once
-        if (run := _read_clean(again, format, path)) is not None:
+        if (run := _read_clean(again, format, path, make)) is not None:
             return run
         again.seek(0)
         content = again.read().removeprefix(BYTE_ORDER_MARK)
     check_no_nul(content, path)
-    return _read_lines(content, format or _detect(content, path), path)
+    return _read_lines(content, format or _detect(content, path), path, make)
 
 
 def _detect(content: bytes, path: object) -> str:
@@ -103,8 +105,8 @@ class _Clean:
         """The caller that opened the stream closes it."""
 
 
-def _read_clean(stream: IO[bytes], format: str | None, path: object) -> Run | None:
-    """The columns of a file with one separator throughout and no fault; None for any other.
+def _read_clean(stream: IO[bytes], format: str | None, path: object, make: Make) -> Any:
+    """The run of a file with one separator throughout and no fault; None for any other.
 
     Doubled or trailing separators make more columns, which Arrow refuses, or empty ones, which `_from_columns` refuses.
     """
@@ -131,10 +133,10 @@ def _read_clean(stream: IO[bytes], format: str | None, path: object) -> Run | No
         return None  # the line by line reader says what is wrong, and where
     columns = {name: table.column(name) for name in table.column_names}
     del table
-    return _from_columns(columns, path)
+    return _from_columns(columns, path, make)
 
 
-def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: object) -> Run | None:
+def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: object, make: Make) -> Any:
     """The columns of a run; frees Arrow's as they are read."""
     numbers = {name: columns.pop(name).combine_chunks() for name in ("rank", "score") if name in columns}
     if any(one.null_count for one in numbers.values()):
@@ -150,7 +152,7 @@ def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: object) -> Run
     if not hold_words(qids, docids, *of_no_use):
         return None
     try:
-        read = Run.from_codes(qids.to_pylist(), queries, Docids(docids), rows, 1 / ranks if scores is None else scores)
+        read = make(qids.to_pylist(), queries, Docids(docids), rows, 1 / ranks if scores is None else scores)
     except InputError:  # a docid twice
         return None
     if scores is None:
@@ -179,7 +181,7 @@ def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, pat
         )
 
 
-def _doubt_third_column(read: Run, path: object) -> None:
+def _doubt_third_column(read: Any, path: object) -> None:
     """Report a third column that holds no ranks in most queries: none is 1, or one repeats."""
     queries, wrong = read.queries, read.scores[read.offsets[:-1]] < 1
     wrong[queries[1:][(np.diff(queries) == 0) & (np.diff(read.scores) == 0)]] = True
@@ -190,7 +192,7 @@ def _doubt_third_column(read: Run, path: object) -> None:
         )
 
 
-def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Run:
+def _read_lines(content: bytes, format: str, path: str | os.PathLike[str], make: Make) -> Any:
     qids: list[str] = []
     docids: list[str] = []
     scores: list[float] = []
@@ -227,7 +229,7 @@ def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Ru
             f"{path}:{lines[second]}: query {qids[second]} has docid {docids[second]} a second time "
             f"(first on line {lines[first]}); expected every docid once a query"
         )
-    read = Run.from_codes(names.tolist(), queries, Docids(distinct), rows, np.array(scores))
+    read = make(names.tolist(), queries, Docids(distinct), rows, np.array(scores))
     if format == "trec":
         _doubt_ranks(queries, np.array(ranks), np.array(scores), path)
     else:

@@ -81,7 +81,8 @@ class Run:
         """
         from rnnreranker.runs.reading import read_run
 
-        return read_run(path, format)
+        run: Run = read_run(path, format, cls.from_codes)
+        return run
 
     def write(self, path: str | os.PathLike[str], tag: str = "rnnreranker", format: str = "trec") -> None:
         """Write a TREC or MS MARCO file, whole or not at all, gzipped if the name ends in .gz.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,11 @@ from rnnreranker.runs.arrow import strings
 from rnnreranker.runs.columns import FORMATS, check_id, hold_words
 from rnnreranker.runs.ordering import steps
 
-if TYPE_CHECKING:
-    from rnnreranker.runs.run import Run
-
 LINES = 200_000  # joined at a time: bounds the memory, and an Arrow string array holds less than 2 GiB
 LARGEST_KEY = int(np.array(np.finfo(np.float32).max).view(np.int32))
 
 
-def write_run(run: Run, path: str | os.PathLike[str], tag: str, format: str) -> None:
+def write_run(run: Any, path: str | os.PathLike[str], tag: str, format: str) -> None:
     """Write a run; see `Run.write`."""
     import pyarrow
     import pyarrow.compute
@@ -50,7 +47,7 @@ def write_run(run: Run, path: str | os.PathLike[str], tag: str, format: str) -> 
             stream.write(text[: np.frombuffer(ends, dtype=np.int32)[len(lines)]])
 
 
-def strictly_decreasing(run: Run) -> np.ndarray:
+def strictly_decreasing(run: Any) -> np.ndarray:
     """(L,) float32: the scores of a run, lowered just enough to decrease strictly in every query.
 
     With floats as ordered integers k, the rule k'_i = min(k_i, k'_(i-1) - 1) is a running minimum of k_i + i.
@@ -75,7 +72,7 @@ def strictly_decreasing(run: Run) -> np.ndarray:
     return np.where(lowered < 0, -magnitude, magnitude)
 
 
-def written_scores(run: Run) -> np.ndarray:
+def written_scores(run: Any) -> np.ndarray:
     """(L,) float64: the scores as read again from their text."""
     import pyarrow
 
