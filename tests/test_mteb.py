@@ -169,7 +169,7 @@ def test_an_index_is_a_model(folder: Path) -> None:
         .add_column("at", [0] * 5)
         .map(lambda one: {"text": [{"role": "user", "content": one["text"]}]}, remove_columns=["at"])
     )
-    with pytest.raises(InputError, match="a query is not a text"):
+    with pytest.raises(InputError):
         search.search(dialogue, top_k=3)
 
 

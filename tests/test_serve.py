@@ -203,7 +203,7 @@ def test_documents_and_what_is_offered(client: TestClient) -> None:
     assert offered["rerankers"][0]["name"] == "rnn"
     settings = {one["name"]: one for one in offered["rerankers"][0]["settings"]}
     assert set(settings) >= set(RnnParams().to_dict())
-    assert settings["lam"]["at_most"] == 1
+    assert settings["lam"]["default"] == RnnParams().lam
     for one in offered["rerankers"]:
         assert client.post("/search", json={"query": "w1", "rerank": one["name"]}).status_code == 200
     paths = client.get("/openapi.json").json()["paths"]
@@ -326,7 +326,7 @@ def test_who_may_ask(client: TestClient, collection: ServedIndex, request_of: Se
     for scheme in ("Bearer", "bearer", "BEARER"):  # RFC 9110: case does not count
         headers = {"authorization": f"{scheme} a-secret-word"}
         assert guarded.post("/search", json=body, headers=headers).status_code == 200
-    for path in ("/", "/health", "/page.js"):
+    for path in ("/", "/health", "/page.js", "/base.css", "/style.css", "/serve.css"):
         assert guarded.get(path).status_code == 200
     assert guarded.get("/controls").status_code == guarded.get("/openapi.json").status_code == 401
 

@@ -218,10 +218,10 @@ def qdrant() -> Any:
 def test_qdrant(qdrant: Any, metric: str) -> None:
     vectors, query = (UNIT, UNIT_QUERY) if metric == "Euclid" else (VECTORS, QUERY)
     found = qdrant.query_points(metric, query.tolist(), using="text", with_vectors=True, limit=HITS)
-    asked, points, collection = query, found.points, qdrant.get_collection(metric)
+    asked, points = query, found.points
     given = {point.id: point.score for point in points}
     best = rerank_qdrant(query, points[::-1], metric=metric, using="text")
-    assert best == rerank_qdrant(query, found, metric=collection, using="text")
+    assert best == rerank_qdrant(query, found, metric=metric, using="text")
     if metric == "Cosine":
         vectors, query = UNIT, unit_of(QUERY)
     expected = expected_of(query, vectors, [*given])
@@ -252,11 +252,8 @@ def test_qdrant_refusals(qdrant: Any) -> None:
     for using in (None, "texts"):
         with pytest.raises(InputError, match=rf"using={using!r}: expected one of other, text"):
             rerank_qdrant(QUERY, points, metric="Dot", using=using)
-        with pytest.raises(InputError, match=rf"using={using!r}: expected one of other, text"):
-            rerank_qdrant(QUERY, points, metric=qdrant.get_collection("Dot"), using=using)
-    for metric in ("Manhattan", qdrant.get_collection("Manhattan")):
-        with pytest.raises(InputError, match="metric 'Manhattan': expected one of Cosine, Dot, Euclid"):
-            rerank_qdrant(QUERY, points, metric=metric, using="text")
+    with pytest.raises(InputError, match="metric 'Manhattan': expected one of Cosine, Dot, Euclid"):
+        rerank_qdrant(QUERY, points, metric="Manhattan", using="text")
     with pytest.raises(InputError, match=r"params: no setting kk, did you mean k\?"):
         rerank_qdrant(QUERY, points, metric="Dot", using="text", params={"kk": 3})
     for given in (qdrant.scroll("Dot", with_vectors=True)[0], [1, 2], "text"):
@@ -292,7 +289,6 @@ def test_chroma(chroma: Any, space: str) -> None:
     asked = ["embeddings", "distances", "documents"]
     result = chroma[space].query(query_embeddings=queries, n_results=HITS, include=asked)
     again = rerank_chroma(queries, result, metric=space)
-    assert again["scores"] == rerank_chroma(queries, result, metric=chroma[space])["scores"]
     if space == "cosine":
         vectors, queries = UNIT, unit_of(queries)
     for row, query in enumerate(queries):
@@ -384,7 +380,7 @@ def hit_of(row: int, distance: float, **entity: Any) -> Any:
 
 def test_milvus_forms() -> None:
     hits = [hit_of(row, float(VECTORS[row] @ QUERY), vector=VECTORS[row].tolist()) for row in range(COUNT)]
-    best = rerank_milvus(QUERY, hits[::-1], metric={"metric_type": "IP"})
+    best = rerank_milvus(QUERY, hits[::-1], metric="IP")
     same_order([hit["id"] for hit in best], [hit["score"] for hit in best], expected_of(QUERY, VECTORS, range(COUNT)))
     with pytest.raises(InputError, match=r'2 of 2 hits have no vector \(first: 1\); search with output_fields=\["v"\]'):
         rerank_milvus(QUERY, [hit_of(1, 0.5), hit_of(2, 0.5)], vector="v")
@@ -406,8 +402,6 @@ def test_milvus_lite(tmp_path: Path) -> None:
             client.insert(metric, [{"pk": row, "vector": vectors[row].tolist()} for row in range(COUNT)])
             (hits,) = client.search(metric, data=[query.tolist()], limit=HITS, output_fields=["vector"])
             best = rerank_milvus(query, hits, metric=metric)
-            described = client.describe_index(metric, "vector")
-            assert best == rerank_milvus(query, hits, metric=described)
             with pytest.raises(InputError, match=f"^Milvus: these scores are not of .* they are of '{metric}'"):
                 rerank_milvus(query, hits, metric="IP" if metric != "IP" else "L2")
             if metric == "COSINE":
@@ -472,17 +466,15 @@ def test_lancedb_quantised_cosines(indexed: Any) -> None:
     table, vectors = indexed
 
     def searched(metric: Any) -> Any:
-        search = table.search(QUERY) if metric is table else table.search(QUERY).metric("cosine")
+        search = table.search(QUERY).metric("cosine")
         return search.rerank(LanceDBRnnReranker(metric, query=QUERY), query_string="q").limit(HITS).to_arrow()
 
     plain = table.search(QUERY).metric("cosine").limit(HITS).to_arrow()
     unit, ids = unit_of(vectors), plain["id"].to_pylist()
     np.testing.assert_allclose(plain["_distance"].to_numpy(), 2 - 2 * unit[ids] @ unit_of(QUERY), atol=0.03)
-    for metric in ("cosine", table):
-        best = searched(metric)
-        assert sorted(best["id"].to_pylist()) == sorted(ids)
-        _, scores = expected_of(unit_of(QUERY), unit, ids)
-        np.testing.assert_allclose(best["_relevance_score"].to_numpy(), scores, atol=0.05)
+    best, (_, scores) = searched("cosine"), expected_of(unit_of(QUERY), unit, ids)
+    assert sorted(best["id"].to_pylist()) == sorted(ids)
+    np.testing.assert_allclose(best["_relevance_score"].to_numpy(), scores, atol=0.05)
     for metric in ("l2", "dot"):
         with pytest.raises(InputError, match=f"^LanceDB: these scores are not of metric '{metric}' .*'cosine'"):
             searched(metric)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,18 +68,41 @@ class RnnSearch(SearchEncoderWrapper):
                 f"model: a {type(model).__name__} that compares by {compares or 'nothing'}; expected an encoder of "
                 f"MTEB, its name, or a SentenceTransformer, which compares by {' or '.join(COMPARED)}"
             )
-        params = params_of(params)
-        self._reranked = _Reranked(model, params, threads)
-        super().__init__(model, index_backend=self._reranked)
-        changed = sorted(params.to_dict().items() - RnnParams().to_dict().items())
+        self._first, self._threads, self.params = _FirstStage(model), threads, params_of(params)
+        super().__init__(model, index_backend=self._first)
+        changed = sorted(self.params.to_dict().items() - RnnParams().to_dict().items())
         said = {"rnn": ",".join(f"{name}={value}" for name, value in changed) or "default"}
         self.mteb_model_meta = _marked(model.mteb_model_meta, said)
 
-    def search(self, queries: Any, *, task_metadata: TaskMetadata, **others: Any) -> dict[str, dict[str, float]]:
-        """As MTEB's, without a query's own document if the task ignores it."""
-        self._reranked.without = list(queries["id"]) if _leaves_out(task_metadata) else []
-        scores: dict[str, dict[str, float]] = super().search(queries, task_metadata=task_metadata, **others)
+    def search(
+        self, queries: Any, *, top_k: int, task_metadata: TaskMetadata, **others: Any
+    ) -> dict[str, dict[str, float]]:
+        """The scores of the first `top_k` documents of each query, without its own document if the task ignores it."""
+        own, first = _leaves_out(task_metadata), self._first
+        deep = max(top_k, self.params.context) + own
+        hits: dict[str, dict[str, float]] = super().search(queries, top_k=deep, task_metadata=task_metadata, **others)
+        for qid, scores in hits.items() if own else ():
+            scores.pop(qid, None)
+        vectors = QueryVectors(tuple(queries["id"]), first.queries)
+        run = Run.from_dict({qid: scores for qid, scores in hits.items() if scores})
+        reranker = RnnReranker(FaissVectors(first.index, first.idxs), self.params, threads=self._threads)
+        new = reranker.rerank(run, vectors) if len(run) else run
+        FaissSearchIndex.clear(first)
+        return {qid: dict(new[qid][:top_k]) if qid in new else {} for qid in hits}
+
+
+class _FirstStage(FaissSearchIndex):
+    """MTEB's exact Faiss index, which keeps its vectors and those of the queries until they are reranked."""
+
+    def search(self, embeddings: Any, *given: Any, **named: Any) -> tuple[list[list[float]], list[list[int]]]:
+        self.queries = array_of(embeddings, "embeddings").astype(np.float32)
+        if self._normalize:
+            normalize_L2(self.queries)
+        scores: tuple[list[list[float]], list[list[int]]] = super().search(embeddings, *given, **named)
         return scores
+
+    def clear(self) -> None:
+        """Nothing yet."""
 
 
 class HybridSearch:
@@ -127,10 +150,7 @@ class HybridSearch:
         """
         if self._index is None:
             raise InputError("HybridSearch: no index; call index first")
-        texts = queries["text"]
-        if any(not isinstance(text, str) for text in texts):
-            raise InputError("HybridSearch: a query is not a text; dialogues and pictures are not searched for")
-        topics = dict(zip(queries["id"], texts, strict=True))
+        topics = dict(zip(queries["id"], queries["text"], strict=True))
         others = {"remove_query": _leaves_out(task_metadata)}
         if top_ranked is None:
             run = self._index.search(topics, self._retrieve, self._rerank, top_k, **others)
@@ -148,11 +168,9 @@ def local_task(folder: str | Path, name: str | None = None, *, remove_query: boo
     name: of the task, None = the folder's; remove_query: ignores a document with the id of the query, as BEIR does.
 
     Raises:
-        InputError: no such folder, missing or unreadable files.
+        InputError: as it is loaded: missing or unreadable files.
     """
     folder = Path(folder).expanduser()
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; expected one with corpus.jsonl, queries.jsonl and qrels")
     title = name or folder.name
     about = TaskMetadata(
         name=title, description=f"Documents and judgements of {title}", type="Retrieval", category="t2t",
@@ -200,44 +218,6 @@ def _data_of(folder: Path) -> Any:
         relevant_docs={topic["id"]: judged[topic["id"]] for topic in topics},
         top_ranked=None,
     )
-
-
-class _Reranked(FaissSearchIndex):
-    """MTEB's exact Faiss index with reranking of its first hits."""
-
-    def __init__(self, model: Any, params: RnnParams, threads: int | None) -> None:
-        super().__init__(model)
-        self.params, self.threads = params, threads
-        self.without: list[str] = []  # for each query a document that is left out
-
-    def search(
-        self,
-        embeddings: Any,
-        top_k: int,
-        similarity_fn: Callable[[Any, Any], Any],
-        top_ranked: Mapping[str, list[str]] | None = None,
-        query_idx_to_id: dict[int, str] | None = None,
-    ) -> tuple[list[list[float]], list[list[int]]]:
-        """As MTEB's `IndexEncoderSearchProtocol`: scores and positions, in the corpus or among a query's candidates."""
-        deep = max(top_k, self.params.context) + bool(self.without)
-        scores, positions = super().search(embeddings, deep, similarity_fn, top_ranked, query_idx_to_id)
-        queries = array_of(embeddings, "embeddings").astype(np.float32)
-        if self._normalize:
-            normalize_L2(queries)
-        hits: dict[str, dict[str, float]] = {}
-        positions_of: list[dict[str, int]] = []  # of each query: docid → position
-        for query, (known, rows) in enumerate(zip(scores, positions, strict=True)):
-            names = self.idxs if top_ranked is None else top_ranked[(query_idx_to_id or {})[query]]
-            positions_of.append({names[one]: one for one in rows})
-            hits[str(query)] = dict(zip(positions_of[-1], known, strict=True))
-            if self.without:
-                hits[str(query)].pop(self.without[query], None)
-        run = Run.from_dict({query: own for query, own in hits.items() if own})
-        reranker = RnnReranker(FaissVectors(self.index, list(self.idxs)), self.params, threads=self.threads)
-        new = reranker.rerank(run, QueryVectors(tuple(hits), queries)) if len(run) else run
-        best = [new[query][:top_k] if query in new else [] for query in hits]
-        ranks = [[known[docid] for docid, _ in ranked] for known, ranked in zip(positions_of, best, strict=True)]
-        return [[score for _, score in ranked] for ranked in best], ranks
 
 
 def _marked(meta: ModelMeta, said: Mapping[str, Any]) -> ModelMeta:

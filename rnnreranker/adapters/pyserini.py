@@ -130,17 +130,16 @@ class RnnSearcher:
         return {qid: ranked.get(qid, []) for qid in hits}
 
     def _vectors(self, queries: Sequence[Any]) -> np.ndarray:
-        vectors: list[Any] = [_as_vector(query) for query in queries]
-        texts = [row for row, vector in enumerate(vectors) if vector is None]
-        if texts:
+        """(Q, d) float32 of vectors, or of texts."""
+        given = list(queries)
+        if not all(hasattr(query, "shape") for query in given):
             if self._encode is None:
                 raise InputError(
-                    f"query {str(queries[texts[0]])!r}: {type(self.searcher).__name__} has no query encoder for "
-                    "Python; give encoder, the one that made the document vectors"
+                    f"query {str(given[0])!r}: {type(self.searcher).__name__} has no query encoder for Python; give "
+                    "encoder, the one that made the document vectors"
                 )
-            for row, vector in zip(texts, self._encode([queries[row] for row in texts]), strict=True):
-                vectors[row] = array_of(vector, "query vector").astype(np.float32).reshape(-1)
-        return array_of(vectors, "query vectors")
+            given = list(self._encode(given))
+        return array_of(given, "query vectors").astype(np.float32).reshape(len(given), -1)
 
 
 def _own_vectors(searcher: Any) -> VectorSource:
@@ -184,13 +183,6 @@ def _dense(searcher: Any) -> Any:
 def _takes_arrays(searcher: Any) -> bool:
     """Whether queries can be vectors: true of a FaissSearcher, not of the binary one, which encodes queries twice."""
     return hasattr(searcher, "index") and hasattr(searcher, "docids") and not hasattr(searcher, "binary_dense_search")
-
-
-def _as_vector(query: Any) -> np.ndarray | None:
-    """(d,) float32 of a query that is a vector; else None."""
-    if isinstance(query, np.ndarray) or hasattr(query, "detach"):
-        return array_of(query, "query").astype(np.float32).reshape(-1)
-    return None
 
 
 def _scored(hit: Any, score: float) -> Any:

@@ -16,6 +16,7 @@ from rnnreranker.search.request import AUTO, NO_RERANKING, SearchRequest
 from rnnreranker.serve.collection import Answered, ServedIndex
 from rnnreranker.serve.question import QID, SearchBody
 
+FORMS = ("fuse", "prf", "expand")  # of a question
 SHOWN = ("docid", "before", "after", "moved", "score")  # of a candidate that is explained
 
 
@@ -47,7 +48,7 @@ def explained_answer(collection: ServedIndex, body: SearchBody, size: str | None
         named = "+".join(one.name for one in rerankers) or NO_RERANKING
         raise InputError(f"rerank={named}: expected rnn alone, from vectors or neighbours, to be explained")
     with one_blas_thread():  # others work beside it
-        neighbourhood, useless = taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
+        neighbourhood, _ = taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
         texts = collection.lines([one.docid for one in neighbourhood.candidates])
         query = str(answered.pipeline.request.query)
         svg = "" if size is None else drawing(neighbourhood, size, query=query, texts=texts)
@@ -61,7 +62,6 @@ def explained_answer(collection: ServedIndex, body: SearchBody, size: str | None
         "elements": {one.element: one.docid for one in neighbourhood.candidates},  # number in the picture → docid
         "parts": [f"{part.weight:.4g} × {title(neighbourhood, part)}" for part in neighbourhood.parts],
         "candidates": candidates,
-        "useless": useless,
     }
 
 
@@ -73,7 +73,7 @@ def copied(collection: ServedIndex, answered: Answered) -> dict[str, str]:
     given: dict[str, Any] = {
         "encoder": collection.request.encoder,
         "retrieve": None if auto else "+".join(str(one) for one in read_joined(body.retrieve or AUTO)),
-        **{name: form and str(Written.read(form)) for name in ("fuse", "prf", "expand") for form in [vars(body)[name]]},
+        **{name: str(Written.read(form)) for name, form in vars(body).items() if form and name in FORMS},
         "hits": None if request.hits == SearchRequest.hits else request.hits,
         "rerank": None if rerank == ["rnn"] else rerank[0] if len(rerank) == 1 else rerank,
     }

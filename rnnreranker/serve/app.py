@@ -6,12 +6,12 @@ import contextlib
 import socket
 import sys
 import time
-from importlib import resources
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
 from pydantic import Discriminator, Tag
 from starlette.exceptions import HTTPException
 
@@ -26,18 +26,12 @@ from rnnreranker.serve.request import ServeRequest
 from rnnreranker.serve.rerank import rerank_body, rerank_texts
 from rnnreranker.serve.work import RequestEnded, RequestWorkers
 
-STYLES = {"base": "base.css", "search.explain": "style.css", "serve": "serve.css"}  # those of the page
-FILES = {
-    "/": ("page.html", "text/html"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
+TEMPLATES = [(f"rnnreranker.{name}", "templates") for name in ("serve", "base", "search.explain")]  # files of the page
 
 
 def _kind(body: Any) -> str:
     """The kind of a body of /rerank: with texts of others, or our own."""
-    texts = isinstance(body, TextsBody) or (isinstance(body, dict) and ("texts" in body or "documents" in body))
-    return "texts" if texts else "own"
+    return "texts" if isinstance(body, dict) and {"texts", "documents"} & {*body} else "own"
 
 
 AnyRerankBody = Annotated[Annotated[RerankBody, Tag("own")] | Annotated[TextsBody, Tag("texts")], Discriminator(_kind)]
@@ -50,15 +44,6 @@ def make_app(collection: ServedIndex) -> Guard:
     app = FastAPI(title="rnnreranker", version=__version__, description=about, docs_url=None, redoc_url=None)
     for kind in (RequestValidationError, RnnrerankerError, RequestEnded, HTTPException, Exception):
         app.add_exception_handler(kind, _answer_of)
-    files = {path: (_template("serve", name), kind) for path, (name, kind) in FILES.items()}
-    files["/style.css"] = ("".join(_template(folder, name) for folder, name in STYLES.items()), "text/css")
-
-    async def page(request: Request) -> Response:
-        content, kind = files[request.url.path]
-        return Response(content, media_type=kind)
-
-    for path in files:
-        app.add_route(path, page)
 
     @app.get("/health")
     async def health() -> dict[str, str]:
@@ -108,11 +93,8 @@ def make_app(collection: ServedIndex) -> Guard:
             raise HTTPException(404, f"document {docid[:80]}: not in this index, or it keeps no texts.")
         return {"docid": docid, "text": text}
 
+    app.mount("/", StaticFiles(packages=TEMPLATES, html=True))
     return Guard(app, collection.request)
-
-
-def _template(folder: str, name: str) -> str:
-    return resources.files(f"rnnreranker.{folder}").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 async def _answer_of(request: Request, error: Exception) -> JSONResponse:
@@ -145,7 +127,6 @@ def serve(request: ServeRequest) -> None:
         collection.warm()
         app = make_app(collection)
         host, port = bound.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        print(f"serving {request.index} at http://{shown}:{port}/ (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        print(f"serving {request.index} at http://{host}:{port}/ (Ctrl-C ends it)", file=sys.stderr, flush=True)
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
         uvicorn.Server(uvicorn.Config(app, lifespan="off", ws="none", **quiet)).run(sockets=[bound])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, nearest, refuse
+from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.rnn import warm_up
 from rnnreranker.runs import Run
 from rnnreranker.search.inputs import texts_in
@@ -74,11 +73,9 @@ class ServedIndex:
         self.encoding = QueryEncoding.of(request.encoder)
         self.texts: Mapping[str, str] = texts_in(self.index)
         self.encodes = "dense" in self.index.folders and not without_query_vectors(self.encoding, self.index)
-        self._reading, self._evaluating = threading.Lock(), threading.Lock()
-        self._encoding = ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-encoder")  # a queue: nobody waits long
+        self._reading, self._evaluating, self._encoding = (threading.Lock() for _ in range(3))
         self.vector_of = lru_cache(QUERIES)(lambda text: self.encode([text]))  # (1, d)
         self._first: dict[Hashable, Run] = {}  # the last first stages
-        self._encoder: Encoder | None = None
 
     def warm(self) -> None:
         """Load model and kernel, open the files of a search and start Java, so that the first question is fast."""
@@ -94,16 +91,10 @@ class ServedIndex:
         """
         from rnnreranker.parts.vectors import QueryVectors
 
-        refuse(
-            (
-                len(text) > self.limits.max_characters,
-                f"query has {len(text)} characters; expected {self.limits.max_characters} at most",
-            ),
-            (
-                others["hits"] > self.limits.max_candidates,
-                f"hits={others['hits']}: expected a number in [1, {self.limits.max_candidates}]",
-            ),
-        )
+        size, most, hits = len(text), self.limits.max_candidates, others["hits"]
+        if size > self.limits.max_characters or hits > most:
+            limits = f"{self.limits.max_characters} and {most} at most"
+            raise InputError(f"query of {size} characters, hits={hits}: expected {limits}")
         request = SearchRequest(self.index, query=text, threads=1, **others)
         check_request(request, self.limits, explain)
         check(request)
@@ -198,10 +189,10 @@ class ServedIndex:
         parts = []
         for first in range(0, len(texts), AT_ONCE):
             work.check()
-            parts.append(self._encoding.submit(self._encoded, list(texts[first : first + AT_ONCE]), what).result())
+            with self._encoding:
+                parts.append(self._encoder.encode(list(texts[first : first + AT_ONCE]), threads=1, what=what))
         return np.concatenate(parts)
 
-    def _encoded(self, texts: list[str], what: Literal["queries", "documents"]) -> np.ndarray:
-        if self._encoder is None:
-            self._encoder = open_query_encoder(self.encoding, self.index)
-        return self._encoder.encode(texts, threads=1, what=what)
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return open_query_encoder(self.encoding, self.index)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from rnnreranker.base.chosen_method import SOURCES
+from rnnreranker.base.chosen_method import SOURCES, choose
 from rnnreranker.base.method import defaults_of, fields_of, first_line, methods
-from rnnreranker.base.settings import LIMITS, hints_of
+from rnnreranker.base.settings import hints_of
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.request import AUTO, HYBRID, SearchRequest
 from rnnreranker.serve.collection import ServedIndex
@@ -23,7 +23,7 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
     rerankers = [
         _reranker(collection, name, one)
         for name, one in sorted(methods("reranker").items(), key=lambda one: (one[0] != "rnn", one[0]))
-        if not one.model_setting and not getattr(one, "inner", None) and usable(_needs(one))
+        if not one.model_setting and not getattr(one, "inner", None) and usable(choose("reranker", name).needs)
     ]
     return {
         "index": collection.request.name,
@@ -36,23 +36,17 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
     }
 
 
-def _needs(method: Any) -> frozenset[str]:
-    by_params = getattr(method, "needs_with", None)
-    return frozenset(by_params(defaults_of(method)) if by_params else method.needs)
-
-
 def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]:
     usual, hints = defaults_of(method), hints_of(method.Params)
-    settings = []
+    settings: list[Any] = []
     for field in fields_of(method):
         hint = hints[field.name]
-        one = {"name": field.name, "help": field.metadata.get("help", ""), "default": getattr(usual, field.name)}
-        one["choices"] = hint.words or (["true", "false"] if hint.number is bool else [])
-        one["whole"], one["optional"] = hint.number is int, hint.optional
-        settings.append(one | {limit: field.metadata.get(limit) for limit in LIMITS})
+        words = [*hint.words] or (["true", "false"] if hint.number is bool else [])
+        words += ["none"] if words and hint.optional else []
+        settings.append((field.name, field.metadata.get("help", ""), getattr(usual, field.name), words))
     if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
         there = [one for one in SOURCES["from"] if collection.index.has(one)]
-        about = {"help": "where similarities come from", "default": SOURCES["from"][0]}
-        settings.append({"name": "from", **about, "choices": there, "optional": False})
+        settings.append(("from", "where similarities come from", SOURCES["from"][0], there))
+    settings = [dict(zip(("name", "help", "default", "choices"), one, strict=True)) for one in settings]
     presets = {one: params.to_dict() for one, params in method.Params.presets.items()}
     return {"name": name, "about": first_line(method), "settings": settings, "presets": presets}

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rnnreranker.base.errors import said_of, shown
 from rnnreranker.serve.request import ServeRequest, is_local
 
-OPEN = ("/", "/style.css", "/page.js", "/icon.svg", "/health")  # have nothing of the index, so that they need no token
+OPEN = ("/", "/base.css", "/style.css", "/serve.css", "/page.js", "/icon.svg", "/health")  # need no token
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 HEADERS = {
     "content-security-policy": POLICY,

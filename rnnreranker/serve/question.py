@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
@@ -11,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rnnreranker.base.chosen_method import Chosen, as_list
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import hints_of, is_file_name
+from rnnreranker.base.settings import is_file_name
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.search.request import AUTO, SearchRequest
 from rnnreranker.serve.request import Limits
 
+MODEL_SETTINGS = {"encoder", "model", "models"}  # of methods
 QID = "query"  # what a question is called, as in the command
 WIDE_GRAPH = 64  # neighbours of a document; graphs have no more
 MOST_REACHED = 100_000  # documents that an expander looks at
@@ -42,7 +42,7 @@ class SearchBody(Body):
     expand: Form | None = Field(default=None, description="more candidates, from the graph of the index")
     rerank: Form | Forms | None = Field(default="rnn", description="rerankers in their written form; null = none")
     hits: Count | None = Field(default=None, description="documents in the output; null = 1000, or the limit below it")
-    limit: Annotated[int, Field(ge=1, le=1000)] = Field(default=10, description="results of the answer")
+    limit: int = Field(default=10, ge=1, le=1000, description="results of the answer")
 
 
 class ExplainBody(SearchBody):
@@ -85,25 +85,20 @@ def check_forms(forms: Iterable[Any]) -> None:
     """Refuse written forms that name a file or a model."""
     for form in map(Written.read, forms):
         said = str(form)
-        if "/" in said or "\\" in said or (form.preset and is_file_name(form.preset)):
+        named = {*form.params} & MODEL_SETTINGS or "/" in said or "\\" in said
+        if named or (form.preset and is_file_name(form.preset)):
             raise InputError(f"{said[:80]}: names a file or a model, which clients cannot name")
 
 
 def check_request(request: SearchRequest, limits: Limits, explain: bool = False) -> None:
-    """Refuse a search that names a file or a model, or takes too much work, see `check_work`."""
+    """Refuse a search that names a file, names or loads a model, or takes too much work, see `check_work`."""
     retrieve = [] if request.retrieve is None else read_joined(request.retrieve)
     forms = [request.fuse, request.prf, request.expand, *as_list(request.rerank), *retrieve]
     check_forms([form for form in forms if form is not None])
     methods = request.methods
-    for one in [*methods.retrievers, *methods.rerankers]:
-        hints, inner = hints_of(type(one.params)), getattr(one.method, "inner", None) or ("",)
-        for field in dataclasses.fields(one.params):
-            any_text = hints[field.name].types == (str,) and not hints[field.name].words
-            named = any_text and field.name != inner[0] and getattr(one.params, field.name) != field.default
-            if named or getattr(one.method, "model_setting", ""):
-                raise InputError(
-                    f"{one.name}: loads a model, which clients cannot name; use python -m rnnreranker.search"
-                )
+    for one in methods.rerankers:
+        if one.method.model_setting:
+            raise InputError(f"{one.name}: loads a model, which clients cannot name; use python -m rnnreranker.search")
     others = [one for one in (methods.feedback, methods.expander) if one is not None]
     check_work([*methods.retrievers, *others, *methods.rerankers], methods.depth, limits, explain)
 
@@ -119,8 +114,7 @@ def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, expla
     """
     together = 0
     for one in methods:
-        values = {field.name: getattr(one.params, field.name) for field in dataclasses.fields(one.params)}
-        counts = {name: value for name, value in values.items() if type(value) is int}
+        counts = {name: value for name, value in one.params.to_dict().items() if type(value) is int}
         for name, value in counts.items():
             if value > limits.max_candidates and value != getattr(type(one.params), name, None):  # a default is fine
                 raise InputError(f"{one.name}: {name}={value}: expected {limits.max_candidates} at most here")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 
@@ -16,8 +17,6 @@ from rnnreranker.search.defaults import ENCODER, INDEX
 
 LOOPBACK = "127.0.0.1"
 TOKEN = "RNNRERANKER_TOKEN"  # in the environment
-LOCAL_NAMES = ("localhost",)
-SHORTEST_TOKEN = 8  # characters
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class ServeRequest(Request):
     Attributes:
         host, port: to listen on; 0 = any free port.
         token: the clients' bearer token; None = none, on loopback only.
-        topics, qrels: of the page, names or files; a built-in collection has its own, "none" = none.
+        topics, qrels: of the page, names or files; a built-in collection has its own.
         protocol: None = that of the judgements, see `protocol_of`.
     """
 
@@ -70,8 +69,7 @@ class ServeRequest(Request):
     @property
     def judged(self) -> tuple[str | None, str | None]:
         own = self.index if self.index in BUILT_IN and self.topics is None and self.qrels is None else None
-        topics, qrels = self.topics or own, self.qrels or own
-        return (None if topics == "none" else topics), (None if qrels == "none" or topics == "none" else qrels)
+        return self.topics or own, self.qrels or own
 
     def check(self) -> None:
         """Raises InputError for a port outside of 0 to 65535, other machines without a token, judgements without
@@ -79,18 +77,16 @@ class ServeRequest(Request):
         """
         from rnnreranker.evaluate.measures import parse_measures
 
-        token = self.token
-        plain = token is not None and token.isascii() and token.isprintable() and " " not in token
         refuse(
             (not 0 <= self.port < 2**16, f"{argument('port', self.port)}: expected a number in [0, 65535]"),
             (
-                not self.local and token is None,
+                not self.local and self.token is None,
                 f"{argument('host', self.host)}: other machines could search this index; give {argument('token')} "
                 f"WORD, which clients must send, or leave {argument('host')} out",
             ),
             (
-                token is not None and (len(token) < SHORTEST_TOKEN or not plain),
-                f"{argument('token')}: expected {SHORTEST_TOKEN} or more ASCII characters without spaces",
+                self.token is not None and not re.fullmatch(r"[!-~]{8,}", self.token),
+                f"{argument('token')}: expected 8 or more ASCII characters without spaces",
             ),
             (
                 self.qrels is not None and self.judged[0] is None,
@@ -105,4 +101,4 @@ def is_local(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        return host in LOCAL_NAMES
+        return host == "localhost"

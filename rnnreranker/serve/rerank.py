@@ -29,14 +29,15 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
     limits, by_vectors = collection.limits, body.vectors is not None
     count = len((body.vectors if by_vectors else body.docids) or ())
     refuse(
-        (not count, "docids and vectors are missing or empty: expected at least one candidate"),
-        (count > limits.max_candidates, f"{count} candidates: expected {limits.max_candidates} at most"),
+        (not 0 < count <= limits.max_candidates, f"{count} candidates: expected 1 to {limits.max_candidates}"),
         (
             max(map(len, body.vectors or [[]])) > limits.max_dimension,
             f"vectors: expected {limits.max_dimension} dimensions at most",
         ),
-        (by_vectors and body.query is not None, "query is for docids; give query_vector with vectors"),
-        (not by_vectors and (body.query is None or body.query_vector), "docids: expected query, the text, beside them"),
+        (
+            by_vectors == (body.query is not None) or (body.query_vector and not by_vectors),
+            "expected docids with query, a text, or vectors with query_vector or scores",
+        ),
         *(
             (given is not None and len(given) != count, f"{name} has {len(given or ())} entries for {count} candidates")
             for name, given in (("scores", body.scores), ("docids", body.docids))
@@ -69,20 +70,20 @@ def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any
     longest = max(map(len, [query, *texts]))
     refuse(
         (not query.strip() or not all(texts), "query or a text is empty: expected a text"),
-        (not texts, "no texts: expected at least one"),
-        (len(texts) > limits.max_texts, f"{len(texts)} texts: expected {limits.max_texts} at most"),
+        (not 0 < len(texts) <= limits.max_texts, f"{len(texts)} texts: expected 1 to {limits.max_texts}"),
         (longest > limits.max_characters, f"a text of {longest} characters: expected {limits.max_characters} at most"),
         (not all(map(is_utf8, [query, *texts])), "a text that is not UTF-8"),
     )
     params = rnn_of(body.model if body.model.partition(":")[0] == "rnn" else "rnn", len(texts), limits)
     order, scores = rerank_hits(collection.vector_of(query)[0], collection.encode(texts, "documents"), None, params)
-    best = list(zip(order.tolist(), scores.tolist(), strict=True))
-    if body.texts is not None:
-        own = [{"text": text} if body.return_text else {} for text in texts]
-        return [{"index": row, "score": score, **own[row]} for row, score in best]
-    shown = [{"document": {"text": text}} if body.return_documents else {} for text in texts]
-    results = [{"index": row, "relevance_score": score, **shown[row]} for row, score in best]
-    return {"model": body.model, "results": results[: body.top_n]}
+    name, text_of = ("score", "text") if body.texts is not None else ("relevance_score", "document")
+    results: list[dict[str, Any]] = [
+        {"index": row, name: score} for row, score in zip(order.tolist(), scores.tolist(), strict=True)
+    ]
+    for one in results if body.return_text or body.return_documents else ():
+        text = texts[one["index"]]
+        one[text_of] = text if body.texts is not None else {"text": text}
+    return results if body.texts is not None else {"model": body.model, "results": results[: body.top_n]}
 
 
 def rnn_of(form: Any, count: int, limits: Limits) -> RnnParams:

@@ -8,10 +8,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from rnnreranker.base.command import cores
-
 T = TypeVar("T")
-PER_CORE = 4  # threads: some wait for files, Java and one another
 LOOK = 0.2  # seconds after which it is asked whether the client is still there
 _thread = threading.local()  # .ended: an event, set when the request ends that this thread works for
 
@@ -28,10 +25,10 @@ def check() -> None:
 
 
 class RequestWorkers:
-    """Threads that answer requests; count: of threads, None = several per core."""
+    """Threads that answer requests; count: of threads, None = as `ThreadPoolExecutor`."""
 
     def __init__(self, count: int | None = None) -> None:
-        self._pool = ThreadPoolExecutor(count or PER_CORE * cores(), thread_name_prefix="rnnreranker-serve")
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="rnnreranker-serve")
 
     async def do(self, has_left: Callable[[], Awaitable[bool]] | None, function: Callable[..., T], *args: Any) -> T:
         """The result of a function in a thread; `check` ends it when this call is cancelled.

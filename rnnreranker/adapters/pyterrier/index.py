@@ -43,14 +43,13 @@ class RnnIndex(pyterrier.Artifact):
         super().__init__(os.fspath(path))
         self.index: Index = open_index(os.fspath(path))
 
-    def retriever(self, retrieve: Any = "auto", rerank: Any = "rnn", hits: int = 1000, **others: Any) -> RnnRetriever:
-        return RnnRetriever(self.index, retrieve, rerank, hits, **others)
+    def retriever(self, *given: Any, **others: Any) -> RnnRetriever:
+        """A retriever; arguments as in `RnnRetriever`."""
+        return RnnRetriever(self.index, *given, **others)
 
-    def reranker(self, rerank: Any = "rnn", **others: Any) -> RnnIndexReranker:
-        return RnnIndexReranker(self.index, rerank, **others)
-
-    def __repr__(self) -> str:
-        return f"RnnIndex({self.index.name!r})"
+    def reranker(self, *given: Any, **others: Any) -> RnnIndexReranker:
+        """A reranker; arguments as in `RnnIndexReranker`."""
+        return RnnIndexReranker(self.index, *given, **others)
 
     def corpus_graph(self, k: int | None = None) -> Any:
         """The graph of the index, with k neighbours of a document, for pyterrier_adaptive (GAR) and pyterrier_dr
@@ -146,10 +145,6 @@ class RnnTransformer(pyterrier.Transformer):
     def transform_inputs(self) -> list[str]:
         """The needed columns; a score only if `params` use it."""
         return [*(COLUMNS if self.params.uses_run else COLUMNS[:2]), *(VECTORS if self.graph is None else ())]
-
-    def __repr__(self) -> str:
-        graph = "" if self.graph is None else f", graph={str(self.graph.path)!r}"
-        return f"RnnTransformer({self.params!r}{graph})"
 
     def transform(self, inp: pandas.DataFrame) -> pandas.DataFrame:
         """The frame in its new order, queries in the order they come, with new `score` and `rank` (from 0).

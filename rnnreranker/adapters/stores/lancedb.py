@@ -24,7 +24,7 @@ class LanceDBRnnReranker(Reranker):
     is LanceDB's reciprocal rank fusion.
 
     Args:
-        metric: of the search (`.metric(...)`): l2, cosine or dot; or the table, for its index's metric.
+        metric: of the search (`.metric(...)`): l2, cosine or dot.
         query: the query's vector, (d,), or a function from its text to it.
         vector: the selected column of the vectors; None = the only one.
         params: as `rerank_hits`.
@@ -44,12 +44,8 @@ class LanceDBRnnReranker(Reranker):
         return_score: str = "relevance",
     ) -> None:
         super().__init__(return_score)
-        self.metric = _of_index(metric, vector) if hasattr(metric, "index_stats") else metric
-        metric_of("LanceDB", self.metric)
-        self.query, self.vector, self.params = query, vector, params_of(params)
-
-    def __str__(self) -> str:
-        return "LanceDBRnnReranker"
+        metric_of("LanceDB", metric)
+        self.metric, self.query, self.vector, self.params = metric, query, vector, params_of(params)
 
     def rerank_vector(self, query: str, vector_results: pyarrow.Table) -> pyarrow.Table:
         return self._reranked(query, vector_results, "_distance")
@@ -76,15 +72,6 @@ class LanceDBRnnReranker(Reranker):
         own = ["_relevance_score", *(("_score", "_distance") if self.score == "relevance" else ())]
         best = table.take(pyarrow.array(order)).drop_columns([one for one in own if one in table.column_names])
         return best.append_column("_relevance_score", pyarrow.array(scores, type=pyarrow.float32()))
-
-
-def _of_index(table: Any, vector: str | None) -> str:
-    """The metric of a table's index of vectors; l2, the default of LanceDB, without an index."""
-    named = [index.name for index in table.list_indices() if vector in (None, *index.columns)]
-    metrics = {stats.distance_type for name in named if (stats := table.index_stats(name)) and stats.distance_type}
-    if len(metrics) > 1:
-        raise InputError(f"LanceDB: the table has indexes of {', '.join(sorted(metrics))}; name the column by vector=")
-    return metrics.pop() if metrics else "l2"
 
 
 def _only_vectors(table: pyarrow.Table) -> str:

@@ -137,11 +137,9 @@ def _error(kind: Kind, similar: np.ndarray, query: np.ndarray, rows: np.ndarray)
     expected, length = compared(kind, query, rows), float(np.linalg.norm(query))
     most = length * np.linalg.norm(rows, axis=1) if kind == INNER else np.ones(len(rows))  # in the same direction
     far = _rms(most - expected)
-    least, rounded = -most, EXACT * _rms(most)
-    if kind == L2:
-        least, rounded = np.full(len(rows), -math.inf), EXACT * far + 1e-5 * length**2
-    if ((similar > 1.05 * most) | (similar < 1.05 * least)).any():
+    if ((similar if kind == L2 else np.abs(similar)) > 1.05 * most).any():
         return math.inf  # no cosine, product or distance has this value
+    rounded = EXACT * far + 1e-5 * length**2 if kind == L2 else EXACT * _rms(most)
     return max(0.0, _rms(similar - expected) - rounded) / (far or 1e-30)
 
 

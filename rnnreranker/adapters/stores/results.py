@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pyarrow
     from qdrant_client.models import ScoredPoint
 
-OF_HITS = ("ids", "embeddings", "distances", "documents", "metadatas", "uris", "data")  # of Chroma
-
 
 def rerank_faiss(
     query_vectors: Any, index: faiss.Index, hits: int | None = None, *, params: Params = None
@@ -81,15 +79,13 @@ def rerank_qdrant(
     Args:
         query_vector: (d,).
         points: the result of `client.query_points(..., with_vectors=True)`, or its points.
-        metric: of the collection: Cosine, Dot or Euclid, Qdrant's `Distance`, or the result of `get_collection`.
+        metric: of the collection: Cosine, Dot or Euclid, or Qdrant's `Distance`.
         using: the name of the vector, if points have several.
         fused: the scores are those of a fusion (`FusionQuery`), higher is better.
 
     Raises:
         InputError: another metric, points without that vector, as `rerank_returned`.
     """
-    if hasattr(metric, "config"):
-        metric = _named(metric.config.params.vectors, using).distance
     hits = getattr(points, "points", points)
     if strange := [type(hit).__name__ for hit in hits if not hasattr(hit, "score") or not hasattr(hit, "vector")]:
         raise InputError(f"Qdrant: points has a {strange[0]}; expected the points that query_points returns")
@@ -106,7 +102,7 @@ def rerank_qdrant(
 
 
 def _named(vectors: Any, using: str | None) -> Any:
-    """The vector, or the settings, of a name; a single one needs none."""
+    """The vector of a name; a single one needs none."""
     if not isinstance(vectors, dict):
         return vectors
     name = next(iter(vectors)) if using is None and len(vectors) == 1 else using
@@ -123,21 +119,18 @@ def rerank_chroma(
     Args:
         query_vectors: (Q, d), those of `query_embeddings`.
         result: of `collection.query(..., include=["embeddings", "distances"])`.
-        metric: the space of the collection (`configuration={"hnsw": {"space": …}}`): l2, cosine or ip, or the
-            collection.
+        metric: the space of the collection (`configuration={"hnsw": {"space": …}}`): l2, cosine or ip.
         params: as `rerank_hits`.
 
     Raises:
         InputError: another metric, another number of queries, a result without embeddings, as `rerank_returned`.
     """
-    if described := getattr(metric, "configuration_json", None):
-        metric = next((described[kind]["space"] for kind in ("hnsw", "spann") if described.get(kind)), "l2")
     own, asked, advice = (
         metric_of("Chroma", metric),
         len(result["ids"]),
         'query with include=["embeddings", "distances"]',
     )
-    columns = {name: result[name] for name in OF_HITS if result.get(name) is not None}
+    columns = {name: column for name, column in result.items() if column is not None and name != "included"}
     if "embeddings" not in columns:
         raise InputError(f"Chroma: the result has no embeddings; {advice}")
     queries = array_of(query_vectors, "query_vectors")
@@ -171,14 +164,12 @@ def rerank_milvus(
         query_vector: (d,).
         hits: of one query, as `client.search(..., output_fields=["vector"])[0]`.
         vector: the field of the vectors.
-        metric: of the field's index: COSINE, IP or L2, or the result of `client.describe_index(...)`.
+        metric: of the field's index: COSINE, IP or L2.
         fused: distances are scores of a fusion (`hybrid_search`), higher is better.
 
     Raises:
         InputError: another metric, hits without that field, as `rerank_returned`.
     """
-    if isinstance(metric, Mapping):
-        metric = metric["metric_type"]
     if strange := [type(hit).__name__ for hit in hits if not hasattr(hit, "keys")]:
         raise InputError(f"Milvus: hits has a {strange[0]}; expected those of one query: client.search(...)[0]")
     best = rerank_returned(
@@ -219,8 +210,7 @@ def rerank_duckdb(
     usual = str(function).lower().replace("list_", "array_").replace("dot_product", "inner_product")
     own = metric_of("DuckDB", usual)
     try:
-        form = next((name for name in ("to_arrow_table", "to_arrow") if hasattr(rows, name)), "")  # DuckDB, polars
-        table = getattr(rows, form)() if form else pyarrow.table(rows)
+        table = pyarrow.table(rows)
     except (TypeError, ValueError, pyarrow.ArrowException):
         raise InputError(f"DuckDB: rows is a {type(rows).__name__}; expected connection.sql(...) itself") from None
     ids, vectors, values = (

@@ -2,7 +2,7 @@
 // One question, its controls and its answer. All of what the server says is written as text; the picture alone is
 // markup, which the server has escaped.
 const $ = (id) => document.getElementById(id);
-const ENDS = {k: 60, k_exp: 12, context: 200, probes: 10, smoothing_neighbours: 60, weight_scale: 20, rank_constant: 120};
+const ENDS = {tau: 1, lam: 1, rank_weight: 1, run_weight: 1, query_weight: 1, smoothing: 1, k: 60, k_exp: 12, context: 200, probes: 10, smoothing_neighbours: 60, weight_scale: 20, rank_constant: 120};
 const EVERYDAY = ["k", "k_exp", "tau", "lam", "context"]; // settings of rNN that stand open
 const narrow = matchMedia("(max-width: 640px)");
 const state = {offered: null, values: {}, preset: "", topic: "", copy: {}, shown: "shell", answer: null, asked: 0, busy: false};
@@ -64,17 +64,15 @@ function control(setting) {
     ask();
   };
   if (setting.choices.length) {
-    const words = [...setting.choices, ...(setting.optional ? ["none"] : [])];
-    const select = made("select", {id}, ...words.map((word) => made("option", {value: word, selected: word === value}, word)));
+    const select = made("select", {id}, ...setting.choices.map((word) => made("option", {value: word, selected: word === value}, word)));
     select.addEventListener("change", () => take(select.value));
     label.append(select);
     return made("div", {className: "setting"}, label, help);
   }
-  const step = setting.whole ? 1 : 0.01, low = setting.at_least ?? setting.above ?? 0;
-  const high = setting.at_most ?? ENDS[setting.name] ?? (setting.whole ? 100 : 4);
-  const number = made("input", {id, type: setting.optional ? "text" : "number", min: low, step: "any", value});
+  const number = made("input", {id, value});
   label.append(number);
-  const slider = made("input", {type: "range", min: low, max: high, step, value, tabIndex: -1, ariaHidden: "true"});
+  const high = ENDS[setting.name] ?? 100, step = high > 4 ? 1 : 0.01;
+  const slider = made("input", {type: "range", min: 0, max: high, step, value, tabIndex: -1, ariaHidden: "true"});
   slider.addEventListener("input", () => { number.value = slider.value; take(slider.value); });
   number.addEventListener("input", () => { slider.value = number.value; take(number.value); });
   return made("div", {className: "setting"}, label, slider, help);
