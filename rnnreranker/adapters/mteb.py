@@ -36,7 +36,6 @@ from mteb.models.search_encoder_index.search_indexes.faiss_search_index import F
 from sentence_transformers import SentenceTransformer  # noqa: E402
 
 COMPARED = (ScoringFunction.COSINE, ScoringFunction.DOT_PRODUCT)
-SPLIT = "test"
 
 
 class RnnSearch(SearchEncoderWrapper):
@@ -174,7 +173,7 @@ def local_task(folder: str | Path, name: str | None = None, *, remove_query: boo
     title = name or folder.name
     about = TaskMetadata(
         name=title, description=f"Documents and judgements of {title}", type="Retrieval", category="t2t",
-        modalities=["text"], eval_splits=[SPLIT], eval_langs=["eng-Latn"], main_score="ndcg_at_10",
+        modalities=["text"], eval_splits=["test"], eval_langs=["eng-Latn"], main_score="ndcg_at_10",
         dataset={"path": title, "revision": f"local, remove_query={remove_query}"},
         reference=None, date=None, domains=None, task_subtypes=None,
         license=None, annotations_creators=None, dialect=None, sample_creation=None, bibtex_citation="",
@@ -188,7 +187,7 @@ def local_task(folder: str | Path, name: str | None = None, *, remove_query: boo
                 f"{title}: {own} of {len(data['queries'])} queries have the id of a document, which is left out of "
                 "their results, as BEIR does; if it is another text, give local_task(…, remove_query=False)"
             )
-        self.dataset = {"default": {SPLIT: data}}
+        self.dataset = {"default": {"test": data}}
         self.data_loaded = True
 
     members = {"metadata": about, "load_data": load, "ignore_identical_ids": remove_query}

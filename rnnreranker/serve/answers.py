@@ -49,7 +49,7 @@ def explained_answer(collection: ServedIndex, body: SearchBody, size: str | None
         raise InputError(f"rerank={named}: expected rnn alone, from vectors or neighbours, to be explained")
     with one_blas_thread():  # others work beside it
         neighbourhood, _ = taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
-        texts = collection.lines([one.docid for one in neighbourhood.candidates])
+        texts = {one.docid: collection.line(one.docid) for one in neighbourhood.candidates}
         query = str(answered.pipeline.request.query)
         svg = "" if size is None else drawing(neighbourhood, size, query=query, texts=texts)
     candidates = [

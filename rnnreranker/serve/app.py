@@ -26,7 +26,9 @@ from rnnreranker.serve.request import ServeRequest
 from rnnreranker.serve.rerank import rerank_body, rerank_texts
 from rnnreranker.serve.work import RequestEnded, RequestWorkers
 
-TEMPLATES = [(f"rnnreranker.{name}", "templates") for name in ("serve", "base", "search.explain")]  # files of the page
+TEMPLATES: list[str | tuple[str, str]] = [
+    (f"rnnreranker.{name}", "templates") for name in ("serve", "base", "search.explain")
+]  # files of the page
 
 
 def _kind(body: Any) -> str:

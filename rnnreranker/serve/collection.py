@@ -139,7 +139,7 @@ class ServedIndex:
 
         def row(rank: int, docid: str, score: float) -> dict[str, Any]:
             moved = was[docid] - now[docid] if docid in was and docid in now else None
-            shown = {"text": self.lines([docid]).get(docid, ""), "grade": grades.get(docid)}
+            shown = {"text": self.line(docid), "grade": grades.get(docid)}
             return {"rank": rank, "docid": docid, "score": score, "moved": moved, **shown}
 
         before, after = ([row(rank, *one) for rank, one in enumerate(run[QID][:limit], 1)] for run in runs)
@@ -176,9 +176,9 @@ class ServedIndex:
         with self._reading:
             return self.texts.get(docid)
 
-    def lines(self, docids: Sequence[str]) -> dict[str, str]:
-        texts = {docid: self.document(docid) for docid in docids}
-        return {docid: first_line(docid, text)[:SHOWN_TEXT] for docid, text in texts.items() if text is not None}
+    def line(self, docid: str) -> str:
+        """The first line of a document, shortened; "" if the index lacks it."""
+        return first_line(docid, self.document(docid) or "")[:SHOWN_TEXT]
 
     def encode(self, texts: Sequence[str], what: Literal["queries", "documents"] = "queries") -> np.ndarray:
         """(n, d) float32: the vectors of texts, a few texts of one caller at a time.
