@@ -154,12 +154,6 @@ def test_a_graph_takes_the_place_of_vectors_and_encoder(graph: NeighbourGraph, q
         RnnSearcher(MadeUp(), open_vectors_of(), encoder=MadeUpEncoder(), queries="run")
 
 
-def test_no_hits_stay_no_hits(index: Path) -> None:
-    searcher = MadeUp()
-    searcher.search = lambda q, k=10, **options: []  # type: ignore[method-assign]
-    assert RnnSearcher(searcher, index, PARAMS, encoder=MadeUpEncoder()).search("first") == []
-
-
 def test_what_the_searcher_lacks_is_said(index: Path) -> None:
     with pytest.raises(InputError, match="MadeUp has no document vectors of its own; give vectors"):
         RnnSearcher(MadeUp(), encoder=MadeUpEncoder())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import re
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -66,32 +66,6 @@ class Kept:
         return vectors
 
 
-@pytest.mark.parametrize("top_ranked", [False, True])
-def test_it_orders_as_our_reranker_does(top_ranked: bool, model: Any, folder: Path, tmp_path: Path) -> None:
-    task, kept, params = local_task(folder), Kept(model), RnnParams(k=5, context=20)
-    given = {f"q{at}": [f"d{row}" for row in range(at, 60)] for at in range(5)} if top_ranked else None
-    found = searched(RnnSearch(kept, params), task, top_ranked=given)
-    documents, queries = kept.vectors
-    (tmp_path / "vectors.ids").write_text("".join(f"d{at}\n" for at in range(80)))
-    np.save(tmp_path / "vectors.npy", documents)
-    qids = [f"q{at}" for at in range(5)]  # the sixth has no judgement
-    assert [*found] == qids
-    products = {
-        qid: {f"d{at}": float(score) for at, score in enumerate(documents @ queries[row])}
-        for row, qid in enumerate(qids)
-    }
-    if given is not None:
-        products = {qid: {docid: products[qid][docid] for docid in given[qid]} for qid in qids}
-    want = RnnReranker(open_vectors(tmp_path / "vectors.npy"), params).rerank(
-        Run.from_dict(products), QueryVectors(qids, queries)
-    )
-    for qid in qids:
-        assert sorted(found[qid], key=found[qid].__getitem__, reverse=True) == [docid for docid, _ in want[qid]]
-    few = searched(RnnSearch(model, params), task, 7, top_ranked=given)
-    assert {qid: len(hits) for qid, hits in few.items()} == dict.fromkeys(qids, 7)
-    assert all({*few[qid]} == {docid for docid, _ in want[qid][:7]} for qid in qids)
-
-
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty documents, six of which are queries too, as in ArguAna."""
@@ -108,31 +82,40 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("top_ranked", [False, True])
-def test_a_querys_own_document_takes_no_part(top_ranked: bool, own: Path, model: Any, tmp_path: Path) -> None:
-    """As in BEIR, which leaves it out: found as if it were no document; and in its place where the task keeps it."""
-    kept, params = Kept(model), RnnParams(k=5, context=20)
-    with pytest.warns(DataWarning, match="6 of 6 queries have the id of a document, which is left out .* as BEIR does"):
-        (task := local_task(own)).load_data()
+@pytest.mark.parametrize("remove_query", [False, True])
+def test_it_orders_as_our_reranker_does(
+    top_ranked: bool, remove_query: bool, own: Path, model: Any, tmp_path: Path
+) -> None:
+    """Without a query's own document if the task ignores it, as BEIR does."""
+    kept, params, task = Kept(model), RnnParams(k=5, context=20), local_task(own, remove_query=remove_query)
+    with pytest.warns(DataWarning, match="6 of 6 queries have the id .* as BEIR") if remove_query else nullcontext():
+        task.load_data()
     given = {f"d{at}": [f"d{row}" for row in range(30)] for at in range(6)} if top_ranked else None
-    found = searched(RnnSearch(kept, params), task, top_ranked=given)
+    scores = searched(RnnSearch(kept, params), task, top_ranked=given)
     documents, queries = kept.vectors
     (tmp_path / "vectors.ids").write_text("".join(f"d{at}\n" for at in range(40)))
     np.save(tmp_path / "vectors.npy", documents)
+    kept_rows = [[at for at in range(30 if given else 40) if at != row or not remove_query] for row in range(6)]
     products = {
-        f"d{row}": {f"d{at}": float(documents[at] @ queries[row]) for at in range(30 if given else 40) if at != row}
-        for row in range(6)
+        f"d{row}": {f"d{at}": float(documents[at] @ queries[row]) for at in rows} for row, rows in enumerate(kept_rows)
     }
     want = RnnReranker(open_vectors(tmp_path / "vectors.npy"), params).rerank(
         Run.from_dict(products), QueryVectors(list(products), queries)
     )
     for qid in products:
-        assert sorted(found[qid], key=found[qid].__getitem__, reverse=True) == [docid for docid, _ in want[qid]]
-    whole = searched(RnnSearch(model, params), local_task(own, remove_query=False), top_ranked=given)
-    assert all(qid in hits for qid, hits in whole.items())
-    for name, leaves_out in (("ArguAna", True), ("NFCorpus", False)):  # as tasks of MTEB say it
-        task.metadata = mteb.get_task(name).metadata
-        of_task = searched(RnnSearch(model, params), task, top_ranked=given)
-        assert all((qid in hits) != leaves_out for qid, hits in of_task.items())
+        assert sorted(scores[qid], key=scores[qid].__getitem__, reverse=True) == [docid for docid, _ in want[qid]]
+    few = searched(RnnSearch(model, params), task, 7, top_ranked=given)
+    assert all({*few[qid]} == {docid for docid, _ in want[qid][:7]} for qid in products)
+
+
+@pytest.mark.parametrize(("name", "leaves_out"), [("ArguAna", True), ("NFCorpus", False)])
+def test_tasks_of_mteb_say_whether_a_querys_own_document_counts(
+    name: str, leaves_out: bool, own: Path, model: Any
+) -> None:
+    (task := local_task(own, remove_query=False)).load_data()
+    task.metadata = mteb.get_task(name).metadata
+    scores = searched(RnnSearch(model), task)
+    assert all((qid in hits) != leaves_out for qid, hits in scores.items())
 
 
 def test_scores_are_those_of_beir(own: Path, model: Any) -> None:
@@ -179,7 +162,7 @@ def test_the_page_runs_as_printed(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(folder.parent)
     said = io.StringIO()
     (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    with contextlib.redirect_stdout(said):
+    with redirect_stdout(said):
         exec(compile(block, str(PAGE), "exec"), {})
     lines = [line for line in said.getvalue().splitlines() if re.search(r" 0\.\d+$", line)]
     assert len(lines) == 4

@@ -26,7 +26,7 @@ from rnnreranker import (
 
 pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed: pip install 'rnnreranker[pyterrier]'")
 
-from rnnreranker.adapters.pyterrier import RnnIndex, RnnIndexReranker, RnnRetriever, RnnTransformer  # noqa: E402
+from rnnreranker.adapters.pyterrier import RnnIndex, RnnRetriever, RnnTransformer  # noqa: E402
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "pyterrier.md"
 TEXT = "how do i sort a list read file line by write number text key value split join map set open"
@@ -96,28 +96,6 @@ def test_frames_without_vectors_are_reranked_by_a_graph(folder: Path, topics: pd
     strange = given.assign(docno=[*given["docno"][:-1], "other"])
     with pytest.raises(InputError, match="other"):
         RnnTransformer(graph=graph)(strange)
-
-
-def test_columns_that_lack_are_named_by_pyterrier(folder: Path) -> None:
-    for transformer, columns in (
-        (RnnTransformer(), ["qid", "docno", "score", "query_vec"]),
-        (RnnTransformer(graph=open_neighbours(folder)), ["qid", "docno"]),
-        (RnnIndexReranker(folder), ["qid", "docno", "score"]),
-        (RnnRetriever(folder), ["qid"]),
-    ):
-        with pytest.raises(pt.validate.InputValidationError):
-            transformer(pd.DataFrame(columns=columns))
-
-
-def test_an_inspection_knows_what_goes_in_and_comes_out(folder: Path) -> None:
-    index = RnnIndex(folder)
-    assert pt.inspect.transformer_inputs(RnnTransformer()) == [["qid", "docno", "score", "query_vec", "doc_vec"]]
-    assert pt.inspect.transformer_inputs(index.retriever()) == [["qid", "query"]]
-    pipeline = index.retriever("dense", None) >> index.reranker() >> RnnTransformer(graph=open_neighbours(folder))
-    out = pt.inspect.transformer_outputs(pipeline, ["qid", "query"])
-    assert {*out} == {"qid", "query", "docno", "score", "rank"}
-    vectors = ["qid", "docno", "score", "query_vec", "doc_vec", "title"]
-    assert {*pt.inspect.transformer_outputs(RnnTransformer(), vectors)} == {*vectors, "rank"}
 
 
 def test_a_pipeline_gives_what_the_index_gives(folder: Path, topics: pd.DataFrame) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from rnnreranker.base.chosen_method import Chosen, as_list
 from rnnreranker.base.errors import InputError
@@ -25,10 +25,8 @@ Forms = Annotated[list[Form], Field(max_length=10)]
 Count = Annotated[int, Field(ge=1)]
 
 
-class Body(BaseModel):
+class Body(BaseModel, extra="forbid", strict=True):
     """A body with these fields only."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SearchBody(Body):
@@ -67,10 +65,8 @@ class RerankBody(Body):
     top_n: Count | None = None
 
 
-class TextsBody(BaseModel):
+class TextsBody(BaseModel, strict=True):
     """The request of clients of text-embeddings-inference (texts), Cohere and Jina (documents)."""
-
-    model_config = ConfigDict(strict=True)
 
     query: str
     texts: list[str] | None = None
