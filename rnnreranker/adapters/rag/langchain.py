@@ -16,9 +16,10 @@ require("langchain_core", "a retriever of LangChain", "'rnnreranker[langchain]'"
 from langchain_core.documents import Document  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore  # noqa: E402
+from pydantic import ConfigDict  # noqa: E402
 
 
-class LangChainRnnRetriever(BaseRetriever, extra="forbid"):
+class LangChainRnnRetriever(BaseRetriever):
     """Searches a vector store, and reranks its documents by reciprocal nearest neighbours.
 
     The store returns `params.context` documents; each gets s* as `rnn_score` in its metadata. `invoke(query, k=…,
@@ -36,6 +37,8 @@ class LangChainRnnRetriever(BaseRetriever, extra="forbid"):
         ValueError: an unknown field, another type. InputError: in a search: no vectors or embeddings, another metric,
             as `rerank_returned`.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     store: VectorStore
     vectors: Callable[[list[Document]], Any] | None = None

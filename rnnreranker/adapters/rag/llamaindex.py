@@ -14,9 +14,10 @@ require("llama_index.core", "a postprocessor of LlamaIndex", "'rnnreranker[llama
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor  # noqa: E402
 from llama_index.core.schema import NodeWithScore, QueryBundle  # noqa: E402
+from pydantic import ConfigDict  # noqa: E402
 
 
-class LlamaIndexRnnReranker(BaseNodePostprocessor, extra="forbid"):
+class LlamaIndexRnnReranker(BaseNodePostprocessor):
     """Reranks retrieved nodes by reciprocal nearest neighbours; s* becomes their score.
 
     The retriever's `similarity_top_k` (60) is the number of nodes to rerank. Their scores are the first stage; without
@@ -34,6 +35,8 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor, extra="forbid"):
         ValueError: an unknown field. InputError: in reranking: a query without an embedding, another metric, as
             `rerank_returned`.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     vectors: Any = None
     embed_model: Any = None
