@@ -18,7 +18,7 @@ from rnnreranker.base.record import read_records
 from rnnreranker.base.strict import parse_json, read_json, read_yaml
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.data.reading_files import read as read_paragraphs
+from rnnreranker.data.reqa import read as paragraphs
 from rnnreranker.data.topics import load_topics
 from rnnreranker.lab.tune.collections import cells_of
 from rnnreranker.lab.tune.space import Space
@@ -34,6 +34,10 @@ def documents(path: Path) -> list[tuple[str, str]]:
     return [(document.docid, document.text) for document in load_documents(path)]
 
 
+def read_paragraphs(path: Path) -> list[Any]:
+    return list(paragraphs([path]))
+
+
 READERS: dict[str, tuple[Reader, Callable[[int], str]]] = {
     "topics.tsv": (load_topics, lambda i: f"q{i}\twords of {i * 7919}\n"),
     "topics.jsonl": (load_topics, lambda i: f'{{"_id": "q{i}", "text": "words of {i * 7919}"}}\n'),
@@ -42,7 +46,7 @@ READERS: dict[str, tuple[Reader, Callable[[int], str]]] = {
     "docs.jsonl": (documents, lambda i: f'{{"id": "d{i}", "text": "words of {i * 7919}"}}\n'),
     "docs.tsv": (documents, lambda i: f"d{i}\twords of {i * 7919}\n"),
     "docs.trec": (documents, lambda i: f"<DOC>\n<DOCNO>d{i}</DOCNO>\n<TEXT>\n{i * 7919}\n</TEXT>\n</DOC>\n"),
-    "squad.jsonl": (lambda path: list(read_paragraphs(path)), lambda i: f'{{"context": "of {i * 7919}", "qas": []}}\n'),
+    "squad.jsonl": (read_paragraphs, lambda i: f'{{"context": "of {i * 7919}", "qas": []}}\n'),
     "rows.ids": (read_ids, lambda i: f"d{i * 7919}\n"),
 }
 
@@ -60,7 +64,7 @@ def test_gzip_that_is_damaged_in_the_middle_or_cut_off(tmp_path: Path, name: str
         with pytest.raises(InputError, match=rf"{name}\.gz(:\d+|: after \d+ bytes of what it holds): ") as found:
             read(path)
         # of a stream a line may be wrong before the checksum, which stands at the end, is
-        assert re.search("not a whole gzip file|not JSON|text outside|inside the doc", str(found.value))
+        assert re.search("not a whole gzip file|not JSON|the element that ends here", str(found.value))
         assert "\n" not in str(found.value)
 
 

@@ -7,13 +7,12 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from command_module import module_of
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.data import irds
 from rnnreranker.data.documents import load_documents, texts_by_id
 from rnnreranker.data.fields import usual_fields
 from rnnreranker.index.opening import open_index
@@ -57,28 +56,11 @@ def test_a_sentence_of_reqa_is_searched_without_its_title(sentences: Path) -> No
     assert read("collections/canada-reqa") == read("reqa-squad", ("title", "text")) == WHOLE  # as BEIR has it
 
 
-def test_titles_of_trec_and_of_ir_datasets(tmp_path: Path) -> None:
+def test_titles_of_trec(tmp_path: Path) -> None:
     file = tmp_path / "documents.trec"
     file.write_text("<DOC>\n<DOCNO> d1 </DOCNO>\n<TITLE>A</TITLE>\n<TEXT>\none\n</TEXT>\n</DOC>\n")
     assert read(str(file)) == {"d1": "A\none"}
     assert read(str(file), ("text",)) == {"d1": "one"}
-
-    class Titled(NamedTuple):
-        doc_id: str
-        title: str
-        text: str
-
-        def default_text(self) -> str:
-            return f"{self.title} {self.text}"
-
-    class Bodied(NamedTuple):
-        doc_id: str
-        body: str
-
-    assert irds.text_of(Titled("d", "A", "one"), ("title", "text"), "mine") == "A one"
-    assert irds.text_of(Titled("d", "A", "one"), ("text",), "mine") == "one"
-    with pytest.raises(InputError, match=r"mine: its documents have no field text \(doc_id, body\)"):
-        irds.text_of(Bodied("d", "one"), ("text",), "mine")
 
 
 def run(module: str, *argv: object) -> None:
@@ -105,21 +87,18 @@ def test_an_index_says_which_fields_it_has_and_texts_are_read_as_it_has_them(sen
 
 
 def test_what_joins_an_index_has_its_fields(sentences: Path, tmp_path: Path) -> None:
+    """And paper 004, 3.1, eq. 1 divides by the length of the sentence: how often w is in y over |y|, times
+    log(|Y| / (documents with w + 1)).
+    """
     more, output = tmp_path / "more.jsonl", tmp_path / "index"
     more.write_text('{"_id": "p1#s0", "title": "Peru", "text": "Lima is one, too."}\n')
     run("index", "--documents", "reqa:collections/canada-reqa", "--parts", "terms", "--output", output)
+    source = open_index(str(output)).term_source
+    [weights] = CollectionWeights(source).of_documents(source.rows(["p0#s0"]))
+    words = ["ottawa", "is", "the", "capital"]  # with its title it had five, each in a document alone
+    assert weights == {word: pytest.approx(math.log(3 / 2) / 4, rel=1e-6) for word in words}
     run("index", "--append", more, "--output", output)
     assert dict(document_texts(None, open_index(str(output)))) == ALONE | {"p1#s0": "Lima is one, too."}
-
-
-def test_eq_1_divides_by_the_length_of_the_sentence(sentences: Path, tmp_path: Path) -> None:
-    """Paper 004, 3.1, eq. 1: how often w is in y over |y|, times log(|Y| / (documents with w + 1))."""
-    run("index", "--documents", "reqa:collections/canada-reqa", "--parts", "terms", "--output", tmp_path / "index")
-    source = open_index(str(tmp_path / "index")).term_source
-    [words] = source.analyser.words([ALONE["p0#s0"]])
-    [weights] = CollectionWeights(source).of_documents(source.rows(["p0#s0"]))
-    assert words == ["ottawa", "is", "the", "capital"]  # with its title it had five, each in a document alone
-    assert weights == {word: pytest.approx(math.log(3 / 2) / 4, rel=1e-6) for word in words}
 
 
 def test_models_and_labels_read_the_fields_of_the_index(sentences: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -152,18 +131,3 @@ def test_fields_without_documents_are_refused(sentences: Path, tmp_path: Path, c
         run("index", "--parts", "neighbours", "--fields", "text", "--output", tmp_path / "index")
     with pytest.raises(InputError, match="--fields beside --append"):
         run("index", "--append", "reqa-squad", "--fields", "text", "--output", tmp_path / "index")
-
-
-SPEC = """
-schema: 3
-name: own
-title: Own
-about: Own.
-indexes:
-  alone: {documents: collections/canada-reqa, text: [text], parts: {dense: {encoder: {model: small}}, terms: {}}}
-models:
-  small: {documents: collections/canada-reqa, text: [text], start: none, train: {masked: {}}}
-query_sets: {own: {topics: collections/canada-reqa, qrels: collections/canada-reqa}}
-measures: [R@1]
-conditions: {bm25s: {title: BM25, retrieve: {bm25s: {}}, index: alone}}
-"""

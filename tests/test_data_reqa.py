@@ -14,8 +14,8 @@ from rnnreranker.base.files import cache_home
 from rnnreranker.data import reqa
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.data.reading_files import Paragraph, Question, read
-from rnnreranker.data.reqa import sentence_spans
+from rnnreranker.data.reqa import Paragraph, paragraph_files, read
+from rnnreranker.data.sentences import sentence_spans
 from rnnreranker.data.topics import load_topics
 
 
@@ -63,97 +63,93 @@ def squad(**changes: Any) -> dict[str, Any]:
     return {"version": "1.1", "data": [{"title": "Notes", "paragraphs": paragraphs}], **changes}
 
 
-RELEVANT = {"q1": ["p0#s0"], "q2": ["p0#s1"], "q3": ["p0#s0", "p0#s1"]}
+SENTENCES = {
+    "p0#s0": "Ada wrote it.",
+    "p0#s1": "It ran in 1843.",
+    "p0#s2": "Few read it.",
+    "p1#s0": "No questions here.",
+}
 
 
 def test_squad_files_become_a_collection(tmp_path: Path) -> None:
     path = tmp_path / "dev.json"
     path.write_text(json.dumps(squad()))
+    for name in (str(reqa.made_folder(path)), f"reqa:{path}"):
+        assert {one.docid: one.text for one in load_documents(name)} == SENTENCES
+        assert load_topics(name) == {"q1": "Who?", "q2": "When?", "q3": "What?"}
+        judged = load_qrels(name).groupby("query_id")["doc_id"].apply(list).to_dict()
+        assert judged == {"q1": ["p0#s0"], "q2": ["p0#s1"], "q3": ["p0#s0", "p0#s1"]}
     folder = reqa.made_folder(path)
-    assert [(d.docid, d.text) for d in load_documents(folder)] == [
-        ("p0#s0", "Ada wrote it."),
-        ("p0#s1", "It ran in 1843."),
-        ("p0#s2", "Few read it."),
-        ("p1#s0", "No questions here."),
-    ]
-    assert load_topics(folder) == {"q1": "Who?", "q2": "When?", "q3": "What?"}
-    judged = load_qrels(folder).groupby("query_id")["doc_id"].apply(list).to_dict()
-    assert judged == RELEVANT
-    made = json.loads((folder / "made.json").read_text())
-    assert made == {"files": ["dev.json"], "rules": 2, "documents": 4, "topics": 3, "dropped": 1}
-    assert reqa.made_folder(path) == folder
-    assert load_topics(f"reqa:{path}") == load_topics(folder)
-    assert load_qrels(f"reqa:{path}").equals(load_qrels(folder))
     path.write_text(json.dumps(squad(version="1.2")))
     assert reqa.made_folder(path) != folder
 
 
-def test_names_of_reqa_sets_need_their_files(tmp_path: Path) -> None:
+def test_names_of_reqa_sets_need_their_files() -> None:
     for name in ("reqa-squad", "reqa-nq", "reqa-cmrc", "reqa-drcd"):
-        with pytest.raises(UnavailableError) as caught:
-            load_topics(name)
         where = cache_home() / "data" / name
-        assert str(caught.value).startswith(f"{name}: no files in {where}; download ")
-        assert "https://" in str(caught.value)
-    where = cache_home() / "data" / "reqa-squad"
-    where.mkdir(parents=True)
-    (where / "dev-v1.1.json.gz").write_bytes(gzip.compress(json.dumps(squad()).encode()))
-    assert load_topics("reqa-squad") == {"q1": "Who?", "q2": "When?", "q3": "What?"}
-    assert len(load_qrels("reqa-squad")) == 4
-    assert sum(1 for _ in load_documents("reqa-squad")) == 4
+        with pytest.raises(UnavailableError, match=f"^{name}: no folder {where}; put .*https://"):
+            load_topics(name)
+        where.mkdir(parents=True)
+        (where / "dev-v1.1.json.gz").write_bytes(gzip.compress(json.dumps(squad()).encode()))
+        assert load_topics(name) == {"q1": "Who?", "q2": "When?", "q3": "What?"}
+        assert {one.docid: one.text for one in load_documents(name)} == SENTENCES
+
+
+CMRC = [
+    {
+        "context_id": "TRAIN_1",
+        "title": "雨",
+        "context_text": "下雨了。我们走吧。",
+        "qas": [{"query_id": "TRAIN_1_QUERY_0", "query_text": "谁走？", "answers": ["我们", "我们走"]}],
+    }
+]
+DRCD = squad()
+DRCD["data"][0]["paragraphs"] = [{"id": "1001-1", "context": TEXT, "qas": []}]
+SPANS = [{"text": "1843", "char_spans": [[24, 27]], "token_spans": [[7, 7]]}]
+MRQA = {"context": TEXT, "qas": [{"qid": "n1", "id": "x", "question": "when", "detected_answers": SPANS}]}
+LONG = {"start_token": 3, "end_token": 16}
+NATURAL = {
+    "example_id": 77,
+    "question_text": "when did it run",
+    "document_text": "<H1> Notes </H1> <P> Ada wrote it . It ran in <B> 1843 </B> . </P> More",
+    "annotations": [{"long_answer": LONG, "short_answers": [{"start_token": 11, "end_token": 14}]}],
+}
+WITHOUT = {**NATURAL, "example_id": 78, "annotations": [{"long_answer": LONG, "short_answers": []}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found", "relevant"),
+    [
+        (
+            "cmrc.json",
+            [CMRC],
+            ("TRAIN_1", "雨", "下雨了。我们走吧。", [("TRAIN_1_QUERY_0", "谁走？", [(4, 6), (4, 7)])]),
+            {"TRAIN_1_QUERY_0": ["TRAIN_1#s1"]},
+        ),
+        ("drcd.json", [DRCD], ("1001-1", "Notes", TEXT, []), {}),
+        (
+            "mrqa.jsonl",
+            [{"header": {"dataset": "NaturalQuestionsShort"}}, MRQA],
+            ("p0", "", TEXT, [("n1", "when", [(24, 28)])]),
+            {"n1": ["p0#s1"]},
+        ),
+        (  # without tags; a question without short answers is left out
+            "nq.jsonl",
+            [NATURAL, WITHOUT],
+            ("p0", "", "Ada wrote it . It ran in 1843 .", [("77", "when did it run", [(25, 29)])]),
+            {"77": ["p0#s1"]},
+        ),
+    ],
+)
+def test_the_other_formats(tmp_path: Path, name: str, content: list[Any], found: tuple[Any], relevant: Any) -> None:
+    [paragraph] = paragraphs_of(tmp_path / name, "\n".join(map(json.dumps, content)))
+    assert paragraph[1:] == found
+    assert {qid: docids for qid, (_, docids) in reqa.sentence_set([paragraph])[1].items()} == relevant
 
 
 def paragraphs_of(path: Path, content: str) -> list[Paragraph]:
     path.write_text(content, encoding="utf-8")
-    return list(read(path))
-
-
-def test_the_other_formats(tmp_path: Path) -> None:
-    cmrc = [
-        {
-            "context_id": "TRAIN_1",
-            "title": "雨",
-            "context_text": "下雨了。我们走吧。",
-            "qas": [{"query_id": "TRAIN_1_QUERY_0", "query_text": "谁走？", "answers": ["我们", "我们走"]}],
-        }
-    ]
-    found = paragraphs_of(tmp_path / "cmrc.json", json.dumps(cmrc))
-    asked = Question("TRAIN_1_QUERY_0", "谁走？", [(4, 6), (4, 7)])
-    assert [(p.id, p.title, p.questions) for p in found] == [("TRAIN_1", "雨", [asked])]
-    assert reqa.sentence_set(found).qrels == {"TRAIN_1_QUERY_0": ["TRAIN_1#s1"]}
-
-    drcd = squad()
-    drcd["data"][0]["paragraphs"][0]["id"] = "1001-1"
-    assert [p.id for p in paragraphs_of(tmp_path / "drcd.json", json.dumps(drcd))] == ["1001-1", "p1"]
-
-    answers = [{"text": "1843", "char_spans": [[24, 27]], "token_spans": [[7, 7]]}]
-    mrqa = {"context": TEXT, "qas": [{"qid": "n1", "question": "when", "detected_answers": answers}]}
-    lines = json.dumps({"header": {"dataset": "NaturalQuestionsShort"}}) + "\n" + json.dumps(mrqa) + "\n"
-    found = paragraphs_of(tmp_path / "nq.jsonl", lines)
-    assert [(p.id, p.text, p.questions) for p in found] == [("p0", TEXT, [Question("n1", "when", [(24, 28)])])]
-    assert reqa.sentence_set(found).qrels == {"n1": ["p0#s1"]}
-
-
-def test_natural_questions_lose_their_tags(tmp_path: Path) -> None:
-    record = {
-        "example_id": 77,
-        "question_text": "when did it run",
-        "document_text": "<H1> Notes </H1> <P> Ada wrote it . It ran in <B> 1843 </B> . </P> More",
-        "annotations": [
-            {
-                "long_answer": {"start_token": 3, "end_token": 16},
-                "short_answers": [{"start_token": 11, "end_token": 14}],
-            }
-        ],
-    }
-    without = {**record, "example_id": 78, "annotations": [{**record["annotations"][0], "short_answers": []}]}
-    found = paragraphs_of(tmp_path / "nq.jsonl", json.dumps(record) + "\n" + json.dumps(without) + "\n")
-    assert [(p.text, p.questions) for p in found] == [
-        ("Ada wrote it . It ran in 1843 .", [Question("77", "when did it run", [(25, 29)])])
-    ]
-    made = reqa.sentence_set(found)
-    assert [sentence["text"] for sentence in made.documents] == ["Ada wrote it .", "It ran in 1843 ."]
-    assert made.qrels == {"77": ["p0#s1"]}
+    return list(read([path]))
 
 
 @pytest.mark.parametrize(
@@ -164,19 +160,47 @@ def test_natural_questions_lose_their_tags(tmp_path: Path) -> None:
         (
             "a.json",
             '{"data": [{"title": "x"}]}',
-            r"a\.json: article 0: KeyError 'paragraphs'; expected the format of SQ",
+            r"a\.json: article 0: KeyError 'context'; expected the format of SQ",
         ),
-        ("a.jsonl", '{"header": 1}\n{"text": "x"}\n', r"a\.jsonl:2: KeyError 'qas'; expected a line of MRQA"),
+        (
+            "a.jsonl",
+            '{"header": 1}\n{"text": "x"}\n',
+            r"a\.jsonl:2: KeyError 'context'; expected the format of SQuAD, CMRC, MRQA",
+        ),
         ("a.jsonl", "[1]\n", r"a\.jsonl:1: a JSON list; expected an object"),
-        ("a.json", '{"data": [{"paragraphs": [{"context": 1, "qas": []}]}]}', r"paragraph is a int, not a string"),
-        ("a.jsonl", '{"document_text": "a", "annotations": [{}]}', r"a\.jsonl:1: KeyError 'long_answer'; expected a l"),
+        (
+            "a.json",
+            '{"data": [{"paragraphs": [{"context": 1, "qas": []}]}]}',
+            r"TypeError sequence item 1: expected str instance, int found",
+        ),
+        ("a.jsonl", '{"document_text": "a", "annotations": [{}]}', r"a\.jsonl:1: KeyError 'long_answer'; expected the"),
+        (
+            "a.json",
+            '[{"paragraphs": [{"context": "a", "qas": [{"id": 1, "question": ["x"], "answers": []}]}]}]',
+            r"a\.json: article 0: TypeError sequence item 2: expected str instance, list found",
+        ),
     ],
 )
 def test_bad_files_say_where(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         paragraphs_of(tmp_path / name, content)
+
+
+def test_files_that_no_set_can_be_made_of(tmp_path: Path) -> None:
+    passages = tmp_path / "passages"
+    passages.mkdir()
+    (passages / "corpus.jsonl").write_text('{"_id": "p0", "text": "x"}')
+    (tmp_path / "a.json").write_text(json.dumps({"data": []}))
+    for path, said in {
+        tmp_path / "nothing": "no such file; expected one in the format of SQuAD",
+        tmp_path / "a.json": "none of 0 questions has an answer in its paragraph",
+        passages: "corpus.jsonl:1: not a sentence; expected ids as p0#s0",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            load_topics(f"reqa:{path}")
+    (passages / "corpus.jsonl").unlink()
     with pytest.raises(InputError, match=r"no \.json or \.jsonl file"):
-        list(read(tmp_path / "nothing"))
+        paragraph_files(passages)
 
 
 # (documents made here, given; questions; of those, questions with exactly the given sentence). What differs: the given
@@ -190,13 +214,25 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_made_sets_against_the_given_ones(shared: Path, name: str) -> None:
-    made = reqa.sentence_set(read(shared / "data" / "beir" / name))
-    given = shared / "data" / "beir" / f"{name}-reqa"
+def test_made_sets_against_the_given_ones(shared: Path, name: str, tmp_path: Path) -> None:
+    folder = shared / "data" / "beir" / name
+    passage_of = dict(zip(*load_qrels(folder)[["query_id", "doc_id"]].to_numpy().T, strict=True))
+    asked: dict[str, list[Any]] = {}
+    for line in (folder / "queries.jsonl").read_text().splitlines():
+        query = json.loads(line)
+        its = {"id": query["_id"], "question": query["text"], "answers": query["metadata"]["answers"]}
+        asked.setdefault(passage_of[query["_id"]], []).append(its)
+    passages = map(json.loads, (folder / "corpus.jsonl").read_text().splitlines())
+    articles = [
+        {"title": one["title"], "paragraphs": [{"context": one["text"], "qas": asked.get(one["_id"], [])}]}
+        for one in passages
+    ]
+    (tmp_path / "squad.json").write_text(json.dumps(articles))
+    made, questions = reqa.sentence_set(read([tmp_path / "squad.json"]))
+    given = folder.with_name(f"{name}-reqa")
     texts = {document.docid: document.text for document in load_documents(given)}
     relevant = {row.query_id: texts[row.doc_id] for row in load_qrels(given).itertuples()}
-    ours = {one["_id"]: f"{one['metadata']['title']}\n{one['text']}".lstrip() for one in made.documents}
-    same = sum([ours[docid] for docid in made.qrels[qid]] == [text] for qid, text in relevant.items())
-    assert (len(made.documents), len(texts), len(made.topics), same) == GIVEN[name]
-    assert made.topics == load_topics(given)
-    assert made.dropped == []
+    ours = {one["_id"]: f"{one['metadata']['title']}\n{one['text']}".lstrip() for one in made}
+    same = sum([ours[docid] for docid in questions[qid][1]] == [text] for qid, text in relevant.items())
+    assert (len(made), len(texts), len(questions), same) == GIVEN[name]
+    assert {qid: text for qid, (text, docids) in questions.items() if docids} == load_topics(given)

@@ -19,32 +19,22 @@ from rnnreranker.data.topics import load_topics
 TEXTS = {f"q{number}": f"Question number {number}?" for number in range(10)}
 
 
-def by_hand(fifths: list[list[str]], split: str) -> set[str]:
-    """What the module's first lines say, written another way."""
-    setting, fold, part = split.split("-")
-    one, other = fifths[int(fold) - 1], fifths[int(fold)]
-    rest = [qid for fifth in fifths if fifth not in (one, other) for qid in fifth]
-    standard = {"test": one, "validation": other, "train": rest}
-    cold = {"train": one, "validation": other, "test": rest}
-    return set((standard if setting == "standard" else cold)[part])
-
-
 def test_parts_are_fifths_of_the_hashed_texts() -> None:
-    def key(qid: str) -> str:
-        return hashlib.sha256(TEXTS[qid].casefold().encode()).hexdigest()
-
-    hashed = sorted(TEXTS, key=key)
-    fifths = [hashed[place : place + 2] for place in range(0, 10, 2)]
+    hashed = sorted(TEXTS, key=lambda qid: hashlib.sha256(TEXTS[qid].casefold().encode()).hexdigest())
+    fifths = [set(hashed[place : place + 2]) for place in range(0, 10, 2)]
     found = splits.parts_of(TEXTS)
     assert list(found) == splits.split_names()
     assert len(found) == 2 * 4 * 3
-    for split, qids in found.items():
-        assert set(qids) == by_hand(fifths, split)
-        large = "train" if split.startswith("standard") else "test"
-        assert len(qids) == (6 if split.endswith(large) else 2)
+    for fold in range(1, 5):  # what the module's first lines say, written another way
+        one, other = fifths[fold - 1], fifths[fold]
+        for setting, of in (
+            ("standard", (set(TEXTS) - one - other, other, one)),
+            ("cold", (one, other, set(TEXTS) - one - other)),
+        ):
+            assert tuple(set(found[f"{setting}-{fold}-{part}"]) for part in ("train", "validation", "test")) == of
 
 
-def test_parts_depend_on_neither_order_nor_ids_nor_letters() -> None:
+def test_parts_depend_on_the_texts_alone() -> None:
     found = splits.parts_of(TEXTS)
     mixed = list(TEXTS.items())
     random.Random(3).shuffle(mixed)
@@ -52,15 +42,9 @@ def test_parts_depend_on_neither_order_nor_ids_nor_letters() -> None:
     other = {f"x{qid}": f"  {text.upper()} " for qid, text in TEXTS.items()}
     renamed = {split: [f"x{qid}" for qid in qids] for split, qids in found.items()}
     assert splits.parts_of(other) == renamed
-
-
-def test_the_same_question_is_in_one_part() -> None:
-    twice = TEXTS | {f"again-{qid}": text.replace(" ", "\n") for qid, text in TEXTS.items()}
-    found = splits.parts_of(twice)
-    plain = splits.parts_of(TEXTS)
-    for split, qids in found.items():
-        assert {qid.removeprefix("again-") for qid in qids} == set(plain[split])
-        assert len(qids) == 2 * len(plain[split])
+    twice = splits.parts_of(TEXTS | {f"again-{qid}": text.replace(" ", "\n") for qid, text in TEXTS.items()})
+    for split, qids in twice.items():
+        assert sorted(qids) == sorted([*found[split], *(f"again-{qid}" for qid in found[split])])
 
 
 @pytest.fixture
@@ -80,9 +64,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_has_these_splits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = splits.parts_of(TEXTS)
-    for split, qids in found.items():
-        name = f"{folder}:{split}"
+    for split in ("cold-1-train", "standard-4-test"):
+        name, qids = f"{folder}:{split}", splits.parts_of(TEXTS)[split]
         assert load_topics(name) == {qid: TEXTS[qid] for qid in TEXTS if qid in qids}
         judged = load_qrels(name)
         assert list(dict.fromkeys(judged["query_id"])) == qids
@@ -114,40 +97,16 @@ def test_sets_made_from_files_have_them(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(tmp_path / "kept"))
     assert load_topics("reqa:collections/squad:standard-3-test") == load_topics(f"reqa:{path}:standard-3-test")
     path.write_text(squad(4))
-    with pytest.raises(InputError, match=r"test\.tsv: 4 different questions with a relevant document; five parts need"):
+    with pytest.raises(InputError, match=r"test: 4 different questions with a relevant document; five parts need"):
         load_topics(f"reqa:{path}:standard-3-test")
-
-
-@pytest.mark.parametrize("name", ["cold-5-train", "cold-0-test", "standard-one-test", "standard-1-dev"])
-def test_no_such_split(folder: Path, name: str) -> None:
-    expected = r"expected standard or cold, 1 to 4, and train, validation, test, as cold-1-train"
-    with pytest.raises(InputError, match=rf"^{name}: no such split; {expected}$"):
-        load_topics(f"{folder}:{name}")
 
 
 def test_what_splits_cannot_be_made_of(folder: Path) -> None:
     name, queries = f"{folder}:cold-1-test", folder / "queries.jsonl"
     content = queries.read_text()
     queries.write_text(content.replace('"q3"', '"other"'))
-    with pytest.raises(InputError, match=r"queries\.jsonl: no question q3, which .*test\.tsv judges"):
-        load_topics(name)
-    queries.write_bytes(content.replace("number", "nümber").encode("latin-1"))
-    with pytest.raises(InputError, match=r"queries\.jsonl:1: not UTF-8 text"):
+    with pytest.raises(InputError, match=r"queries\.jsonl: no question q3, which the qrels of .* judge"):
         load_topics(name)
     queries.unlink()
     with pytest.raises(InputError, match=r"no queries\.jsonl in this folder"):
         load_qrels(name)
-
-
-@pytest.mark.parametrize("name", ["xquad-en-reqa", "cmrc2018-dev-reqa", "drcd-dev-reqa"])
-def test_parts_of_real_questions(shared: Path, name: str) -> None:
-    folder = shared / "data" / "beir" / name
-    every = load_topics(folder)
-    for fold in range(1, 5):
-        parts = [load_topics(f"{folder}:standard-{fold}-{part}") for part in splits.PARTS]
-        shares = [len(part) / len(every) for part in parts]
-        assert shares == pytest.approx([0.6, 0.2, 0.2], abs=0.002)
-        texts = [{text.casefold() for text in part.values()} for part in parts]
-        assert not texts[0] & texts[1] | texts[0] & texts[2] | texts[1] & texts[2]
-        assert parts[0] | parts[1] | parts[2] == every
-        assert load_topics(f"{folder}:cold-{fold}-train") == parts[2]

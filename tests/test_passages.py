@@ -135,10 +135,10 @@ def test_passages_of_msmarco_v2_are_looked_up(monkeypatch: pytest.MonkeyPatch) -
     ("passages", "ids", "said"),
     [
         ("#", ["a#1", "b", "c", "d", "#5"], r"passages by '#': 4 of 5 passages have no document \(b, c, d\)"),
-        ("#", ["a#x", "a#1"], r"1 of 2 have no number behind it \(a#x\)"),
+        ("#", ["a#x", "a#1"], r"1 of 2 passages have no number behind it.* \(a#x\)"),
         ("of.tsv", ["x", "w"], r"of.tsv: 1 of 2 passages have no document \(w\)"),
-        ("bad.tsv", ["x"], r"bad.tsv:2: 'x d1'; expected passage<TAB>document"),
-        ("blank.tsv", ["x"], r"blank.tsv:1: document 'd 1'; expected one that"),
+        ("bad.tsv", ["x"], r"bad.tsv:2: 1 columns; expected passage<TAB>document"),
+        ("blank.tsv", ["x"], r"blank.tsv:1: 3 columns; expected passage<TAB>document"),
         ("twice.tsv", ["x"], r"twice.tsv:2: passage x is of d2, and of d1 in line 1"),
         ("none.tsv", ["x"], r"none.tsv: no such file"),
         ("msmarco-passage", ["x"], r"msmarco-passage: its passages do not say what document they are of"),
@@ -150,7 +150,7 @@ def test_what_passages_refuses(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("of.tsv").write_text("x\td1\n")
-    Path("bad.tsv").write_text("y\td1\nx d1\n")
+    Path("bad.tsv").write_text("y\td1\nx\n")
     Path("blank.tsv").write_text("x\td 1\n")
     Path("twice.tsv").write_text("x\td1\nx\td2\n")
     with pytest.raises(InputError, match=said):

@@ -16,7 +16,7 @@ import types
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 # Modules of which a part differs between operating systems: the names that do not.
 _ONLY = {
@@ -59,30 +59,23 @@ _BOILERPLATE = re.compile(
 )
 
 
-class _Item(NamedTuple):
-    name: str
-    rank: tuple[bool, int, int, int, str]  # the best name of several: no alias, fewest parts, first module, shortest
-    value: Any
-    docstring: str
-
-
 def gather(enough: frozenset[str]) -> list[tuple[str, str, str, str]]:
     """Rows of docid, title (name and signature), name in words, docstring, by docid; no object or text twice."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # names that warn when they are looked up
-        items = sorted(_items(enough), key=lambda item: item.rank)
+        items = sorted(_items(enough), key=lambda item: item[0])
     seen: set[Any] = set()
     rows = []
-    for item in items:
-        identities = {id(item.value), item.docstring}
-        if item.name in LEFT_OUT or not identities.isdisjoint(seen):
-            continue
-        seen |= identities
-        rows.append((item.name, item.name + _signature(item.value), _in_words(item.name), _cut(item.docstring)))
+    for (*_, name), value, docstring in items:
+        identities = {id(value), docstring}
+        if name not in LEFT_OUT and identities.isdisjoint(seen):
+            seen |= identities
+            rows.append((name, name + _signature(value), _in_words(name), _cut(docstring)))
     return sorted(rows)
 
 
-def _items(enough: frozenset[str]) -> Iterator[_Item]:
+def _items(enough: frozenset[str]) -> Iterator[tuple[tuple[Any, ...], Any, str]]:
+    """(Rank, object, docstring) of each name; the best of several is no alias, of few parts, early modules, short."""
     for order, module_name in enumerate(MODULES):
         try:
             module = importlib.import_module(module_name)
@@ -99,24 +92,20 @@ def _items(enough: frozenset[str]) -> Iterator[_Item]:
             long_enough = name in enough or len(docstring.split()) >= FEWEST_WORDS
             if docstring and long_enough and not _BOILERPLATE.match(docstring):
                 alias = inspect.isclass(value) and value.__name__ != name.rpartition(".")[2]
-                yield _Item(name, (alias, name.count("."), order, len(name), name), value, docstring)
+                yield (alias, name.count("."), order, len(name), name), value, docstring
 
 
-def _public(module: types.ModuleType, module_name: str) -> list[tuple[str, Any]]:
-    names = ONLY.get(module_name) or getattr(module, "__all__", None) or list(vars(module))
-    declared = hasattr(module, "__all__") or module_name in ONLY or module_name == "builtins"
-    public = []
-    for name in sorted(set(names)):
+def _public(module: types.ModuleType, module_name: str) -> Iterator[tuple[str, Any]]:
+    listed = ONLY.get(module_name) or getattr(module, "__all__", None)
+    for name in sorted(set(listed or vars(module))):
         value = getattr(module, name, None)
         if name.startswith("_") or not (inspect.isclass(value) or inspect.isroutine(value)):
             continue
         home = getattr(value, "__module__", None) or module_name
-        if not declared and home.lstrip("_") != module_name:
-            continue  # imported there, not part of it
-        if "unix_events" in home or "windows_events" in home:
-            continue  # made for one operating system
-        public.append((name, value))
-    return public
+        declared = hasattr(module, "__all__") or module_name in ONLY or module_name == "builtins"
+        # else imported there, not part of it; or made for one operating system
+        if (declared or home.lstrip("_") == module_name) and not re.search("unix_events|windows_events", home):
+            yield name, value
 
 
 def _members(owner: type) -> Iterator[tuple[str, Any]]:
@@ -126,8 +115,7 @@ def _members(owner: type) -> Iterator[tuple[str, Any]]:
     for name, value in sorted(members.items()):
         if name.startswith("_"):
             continue
-        if isinstance(value, (staticmethod, classmethod)):
-            value = value.__func__
+        value = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
         wrapped = (property, functools.cached_property, types.GetSetDescriptorType, types.DynamicClassAttribute)
         if isinstance(value, wrapped) or (inspect.isroutine(value) and not inspect.isclass(value)):
             yield name, value
@@ -154,39 +142,23 @@ def _in_words(name: str) -> str:
 
 
 def _signature(value: Any) -> str:
-    """The parameters without `self`, annotations and odd defaults."""
-    if inspect.ismodule(value):
-        return ""
+    """The parameters without `self`, annotations and odd defaults; "" for what has none."""
+    empty = inspect.Parameter.empty
     try:
-        parameters = list(inspect.signature(value).parameters.values())
+        parameters = [
+            one.replace(annotation=empty, default=one.default if _constant(one.default) else ...)
+            for one in inspect.signature(value).parameters.values()
+        ]
+        own = bool(parameters) and parameters[0].name in ("self", "cls", "type", "mcls", "metacls")
+        return str(inspect.Signature(parameters[own:])).replace("=Ellipsis", "=...")
     except (ValueError, TypeError):
-        return ""
-    shown = []
-    for position, parameter in enumerate(parameters):
-        if position == 0 and parameter.name in ("self", "cls", "type", "mcls", "metacls"):
-            continue
-        default = parameter.default
-        if default is not inspect.Parameter.empty and not _constant(default):
-            default = _ELLIPSIS
-        shown.append(parameter.replace(annotation=inspect.Parameter.empty, default=default))
-    try:
-        return str(inspect.Signature(shown))
-    except ValueError:
         return ""
 
 
 def _constant(default: Any) -> bool:
     if isinstance(default, str):
         return len(default) <= 12 and default.strip("/\\").isascii() and not re.search(r"\w[/\\]", default)
-    return default is None or type(default) in (bool, int, float)
-
-
-class _Ellipsis:
-    def __repr__(self) -> str:
-        return "..."
-
-
-_ELLIPSIS = _Ellipsis()
+    return default in (None, inspect.Parameter.empty) or type(default) in (bool, int, float)
 
 
 def _cut(docstring: str) -> str:
@@ -196,10 +168,9 @@ def _cut(docstring: str) -> str:
         if len(kept) + len(paragraph) > ENOUGH_CHARACTERS:
             break
         kept += "\n\n" + paragraph
-    if len(kept) <= MOST_CHARACTERS:
-        return kept.rstrip()
-    end = max(kept.rfind("\n", 0, MOST_CHARACTERS), kept.rfind(" ", 0, MOST_CHARACTERS))
-    return kept[:end].rstrip()
+    if len(kept) > MOST_CHARACTERS:
+        kept = re.sub(r"[ \n][^ \n]*\Z", "", kept[:MOST_CHARACTERS])
+    return kept.rstrip()
 
 
 def main(names: list[str]) -> int:

@@ -28,10 +28,8 @@ def vector_of(given: Any, where: str) -> np.ndarray:
     """(d,) float32: the given vector of a document.
 
     Raises:
-        InputError: no list or array of finite numbers.
+        InputError: no list or array of finite numbers, as a dict of words with weights.
     """
-    if isinstance(given, dict):
-        raise InputError(f"{where}: a vector of words with weights, which is not read; make them with --parts impact")
     try:
         with np.errstate(over="ignore"):  # an infinite value is refused below
             vector = np.asarray(given, dtype=np.float32)
@@ -48,7 +46,7 @@ def of_one_length(documents: Iterable[Document]) -> Iterator[Document]:
     Raises:
         InputError: the vectors differ in length, or some documents lack one.
     """
-    first: int | None = None  # length of a vector; 0 = no vector
+    first = None  # length of a vector; 0 = no vector
     for document in documents:
         size = 0 if document.vector is None else len(document.vector)
         first = size if first is None else first

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.command import counted, notice, progress
-from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.files import fingerprint, read_lines
-from rnnreranker.data import irds, local, trec_text
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import InputError, UnavailableError, brief
+from rnnreranker.base.files import fingerprint
+from rnnreranker.data import irds, local
 from rnnreranker.data.document import Document, of_one_length
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
-from rnnreranker.data.names import BUILT_IN, is_file
-from rnnreranker.data.records import DOCUMENTS, document_of, form_of, read_rows
+from rnnreranker.data.records import DOCUMENTS, document_of, read_records
 
 
 def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Iterator[Document]:
@@ -23,73 +23,35 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
     Args:
         name: a file, plain or .gz: JSON lines or an array (keys `_id`, `id` or `docid`; `text` or `contents`;
             `title`; `vector` or `embedding`); TSV of docid, text and perhaps title; parquet with these names; TREC's
-            <DOC>s; queries with positive and negative documents, as FlagEmbedding and Tevatron write them. A folder
-            of such files or in BEIR layout; an ir_datasets id or short name, `tripclick`, `reqa-squad` (-nq, -cmrc,
-            -drcd), or `pydoc`.
+            <DOC>s. A folder of such files or in BEIR layout; an ir_datasets id or short name, `tripclick`,
+            `reqa-squad` (-nq, -cmrc, -drcd), or `pydoc`.
         fields: of the texts: ("title", "text") or ("text",); None = as `usual_fields`.
 
     Raises:
         InputError: unknown name or fields, or a malformed line (with file:line), while streaming.
         UnavailableError: data that cannot be downloaded here.
     """
-    if str(name).endswith(".npy"):
-        raise InputError(f"{name}: vectors without texts; expected a file or folder of texts, or a data set")
-    fields = fields_of(str(name), fields)
-    name = local.source(str(name), "documents")
-    if _is_local(name):
-        return of_one_length(_from_files(local.document_files(Path(name).expanduser()), fields))
+    chosen = fields_of(str(name), fields)
+    if files := local.files_of(str(name), "documents"):
+        records = (one for path in files for one in read_records(path, DOCUMENTS))
+        return of_one_length(document_of(record, where, chosen) for where, record in records)
     if name == "pydoc":
         from rnnreranker.data import pydoc
 
         return pydoc.documents()
-    return _from_ir_datasets(name, fields)
-
-
-def _is_local(source: str) -> bool:
-    return Path(source).is_dir() or is_file(source, "documents")
+    return _from_ir_datasets(str(name), chosen)
 
 
 def _from_ir_datasets(name: str, fields: Sequence[str]) -> Iterator[Document]:
-    dataset = irds.load(name)
-    with irds.reading(name, "documents"):
-        for document in dataset.docs_iter():
-            yield Document(document.doc_id, irds.text_of(document, fields, name))
-
-
-def _from_files(paths: Sequence[Path], fields: Sequence[str]) -> Iterator[Document]:
-    for path in paths:
-        if (form := form_of(path)) == "tags":
-            yield from _from_tags(path, fields)
-        else:
-            for where, values, record in read_rows(path, DOCUMENTS, form):
-                yield document_of(record, values, where, fields)
-
-
-def _from_tags(path: Path, fields: Sequence[str]) -> Iterator[Document]:
-    lost = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal lost
-        for _, line in read_lines(path, "file of documents", errors="replace"):
-            lost += "\ufffd" in line
-            yield line
-
-    for where, docid, text in trec_text.documents(lines(), str(path), titles="title" in fields):
-        yield Document(docid, text, where)
-    if lost:
-        notice(f"{path}: {counted(lost, 'line')} not UTF-8, whose characters are lost; convert the file with iconv")
+    for document in irds.items(name, "docs"):
+        yield Document(document.doc_id, irds.text_of(document, fields, name))
 
 
 def texts_by_id(name: str, fields: Sequence[str] | None = None) -> Mapping[str, str]:
     """Docid → text of a source: from the store of ir_datasets, else in memory; as `load_documents`."""
-    fields = fields_of(name, fields)
-    source = local.source(name, "documents")
-    if source not in BUILT_IN and not _is_local(source):
-        try:
-            return StoredTexts(source, fields)
-        except UnavailableError:
-            if not irds.load(source).has_docs():
-                raise
+    if name != "pydoc" and not local.files_of(name, "documents"):
+        with contextlib.suppress(UnavailableError):  # a store that cannot be made: the documents may be there
+            return StoredTexts(name, fields_of(name, fields))
     documents = progress(load_documents(name, fields), unit="documents", what="read")
     return {document.docid: document.text for document in documents}
 
@@ -102,10 +64,9 @@ class StoredTexts(Mapping[str, str]):
     """
 
     def __init__(self, name: str, fields: Sequence[str]) -> None:
-        self._name, self._fields = name, fields
-        self._dataset = irds.load(name)
+        self._name, self._fields, dataset = name, fields, irds.load(name)
         with irds.reading(name, "documents"):
-            self._store = self._dataset.docs_store()
+            self._store = dataset.docs_store()
         self.get("")  # makes the store
 
     def __getitem__(self, docid: str) -> str:
@@ -119,12 +80,10 @@ class StoredTexts(Mapping[str, str]):
         return (document.docid for document in _from_ir_datasets(self._name, self._fields))
 
     def __len__(self) -> int:
-        with irds.reading(self._name, "documents"):
-            return int(self._dataset.docs_count())
+        return int(self._store.count())
 
 
 EXPECTED = "expected a name, a file, (docid, text) pairs, {docid: text}, or records with id and text"
-NAME = "given in Python"  # in descriptions
 
 
 @dataclass(frozen=True)
@@ -156,8 +115,8 @@ class GivenDocuments:
             if isinstance(entry, tuple | list) and len(entry) in (2, 3):
                 entry = dict(zip(("id", "text", "vector"), entry, strict=False))
             if not isinstance(entry, Mapping):
-                raise InputError(f"{where} is {entry!r:.60}; {EXPECTED}")
-            documents.append(document_of(entry, DOCUMENTS.values(entry, where), where, fields))
+                raise InputError(f"{where} is {brief(entry)}; {EXPECTED}")
+            documents.append(document_of(entry, where, fields))
         return cls(tuple(of_one_length(documents)))
 
     @property
@@ -167,4 +126,4 @@ class GivenDocuments:
         return fingerprint([[one.docid, one.text] for one in self.documents], *filter(None, vectors))
 
     def __str__(self) -> str:
-        return NAME
+        return "given in Python"  # in descriptions

@@ -32,9 +32,8 @@ def fields_of(name: str, fields: Sequence[str] | None) -> tuple[str, ...]:
     """
     if fields is None:
         return usual_fields(name)
-    if not isinstance(fields, list | tuple) or ",".join(map(str, fields)) not in CHOICES:
-        shown = ",".join(map(str, fields)) if isinstance(fields, list | tuple) else repr(fields)
-        raise InputError(f"fields {shown}: expected {' or '.join(CHOICES)}")
+    if not isinstance(fields, list | tuple) or tuple(fields) not in CHOICES.values():
+        raise InputError(f"fields {fields!r}: expected {' or '.join(CHOICES)}")
     return tuple(fields)
 
 

@@ -12,31 +12,8 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.base.private.ir_datasets import known_names
-from rnnreranker.data import reqa, tripclick
-from rnnreranker.data.names import BUILT_IN_TOPICS, COLLECTIONS, is_path, left_out
-
-SHORT_NAMES = {
-    "msmarco-v1-passage": "msmarco-passage",
-    "msmarco-v1-document": "msmarco-document",
-    "msmarco-v2-passage": "msmarco-passage-v2",
-    "msmarco-v2-document": "msmarco-document-v2",
-    "msmarco-dev": "msmarco-passage/dev/judged",
-    "msmarco-dev-small": "msmarco-passage/dev/small",
-    "msmarco-document-dev": "msmarco-document/dev",
-    "msmarco-v2-dev1": "msmarco-passage-v2/dev1",
-    "msmarco-v2-dev2": "msmarco-passage-v2/dev2",
-    "msmarco-v2-document-dev1": "msmarco-document-v2/dev1",
-    "msmarco-v2-document-dev2": "msmarco-document-v2/dev2",
-    "dl19": "msmarco-passage/trec-dl-2019/judged",
-    "dl20": "msmarco-passage/trec-dl-2020/judged",
-    "dl19-passage": "msmarco-passage/trec-dl-2019/judged",
-    "dl20-passage": "msmarco-passage/trec-dl-2020/judged",
-    "dl19-document": "msmarco-document/trec-dl-2019/judged",
-    "dl20-document": "msmarco-document/trec-dl-2020/judged",
-    "dl21-passage": "msmarco-passage-v2/trec-dl-2021/judged",
-    "dl21-document": "msmarco-document-v2/trec-dl-2021/judged",
-    "scifact": "beir/scifact/test",
-}
+from rnnreranker.data import local, reqa, tripclick
+from rnnreranker.data.names import BUILT_IN_TOPICS, SHORT_NAMES, left_out
 
 
 def load(name: str) -> Any:
@@ -45,28 +22,33 @@ def load(name: str) -> Any:
     Raises:
         InputError: an unknown name (with the nearest ones).
     """
-    ir_datasets = require("ir_datasets", f"the data set {name}", "ir_datasets")
+    ir_datasets = _library(name)
     ir_datasets.log.easy().logger()  # makes its handler, whose level we then lower
     logging.getLogger("ir_datasets").setLevel(logging.ERROR)
     try:
         return ir_datasets.load(SHORT_NAMES.get(name, name))
     except KeyError:
-        short = [*SHORT_NAMES, *BUILT_IN_TOPICS, *tripclick.NAMES, *reqa.NAMES]
-        hint = nearest(name, [*short, *known_names(ir_datasets)])
-        if not hint.startswith("did you mean"):
-            hint = f"{nearest(name, short)}, and the ids of ir-datasets.com"
+        known = [*SHORT_NAMES, *BUILT_IN_TOPICS, *tripclick.NAMES, *reqa.NAMES, *known_names(ir_datasets)]
+        hint = f"{nearest(name, known)}; see the ids of ir-datasets.com"
         raise InputError(f"{name}: neither a file nor a data set known here or to ir_datasets; {hint}") from None
 
 
 def ir_datasets_id(name: str) -> str:
     """The id in ir_datasets of a name; "" for files, folders, built-in and unknown names."""
     first = left_out(name)[0]
-    folder = first.rpartition(":")[0] or first  # of NAME:SPLIT
-    elsewhere = first in BUILT_IN_TOPICS or first.startswith(COLLECTIONS) or is_path(first)
-    if elsewhere or any(os.path.exists(os.path.expanduser(one)) for one in (first, folder)):
-        return ""
     dataset = SHORT_NAMES.get(first, first)
-    return dataset if dataset in known_names(require("ir_datasets", f"the data set {name}", "ir_datasets")) else ""
+    return dataset if not local.kept_at(first) and dataset in known_names(_library(name)) else ""
+
+
+def _library(name: str) -> Any:
+    return require("ir_datasets", f"the data set {name}", "ir_datasets")
+
+
+def items(name: str, what: str) -> Iterator[Any]:
+    """The docs, queries, qrels or docpairs of a data set, streamed; errors as `load` and `reading`."""
+    dataset = load(name)
+    with reading(name, what):
+        yield from getattr(dataset, f"{what}_iter")()
 
 
 @contextlib.contextmanager
@@ -83,17 +65,16 @@ def reading(name: str, what: str) -> Iterator[None]:
     except RnnrerankerError:
         raise
     except AttributeError as error:
-        hint = "; tripclick-head-test-dctr and the like read them from the release" if "tripclick" in name else ""
-        raise InputError(f"{name}: this data set has no {what} ({error}){hint}") from None
+        raise InputError(f"{name}: this data set has no {what} ({error})") from None
     except FileNotFoundError as error:
         how = tripclick.how() if name.startswith("tripclick") else "https://ir-datasets.com says how to get it"
         raise UnavailableError(
             f"{name}: the {what} need a local copy that is not there ({error.filename or error}); {how}"
         ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, LookupError, TypeError, RecursionError) as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        said = f"{type(error).__name__}: {error}"
         raise InputError(
-            f"{name}: the {what} in {home} are damaged ({said}); delete them there and get them again"
+            f"{name}: the {what} in {home} are damaged ({said}); delete them there, get them again"
         ) from None
     except (OSError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "download" not in str(error):
@@ -113,7 +94,5 @@ def text_of(document: Any, fields: Sequence[str], name: str) -> str:
     if "title" in fields:
         return str(document.default_text())
     if not hasattr(document, "text"):
-        raise InputError(
-            f"{name}: its documents have no field text ({', '.join(document._fields)}); leave out --fields text"
-        )
+        raise InputError(f"{name}: no field text in {', '.join(document._fields)}; leave out --fields text")
     return str(document.text)

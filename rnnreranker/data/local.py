@@ -1,4 +1,4 @@
-"""Local data sets by name: folders in BEIR layout, TripClick's release, ReQA sets made from downloaded files.
+"""Local data sets by name: files, folders in BEIR layout, TripClick's release, ReQA sets made from downloaded files.
 
 A folder in BEIR layout holds `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`, plain or .gz. `FOLDER` is its
 split `test` (or its only one), `FOLDER:SPLIT` another, see also `splits`. `collections/NAME` is a folder in
@@ -8,145 +8,160 @@ split `test` (or its only one), `FOLDER:SPLIT` another, see also `splits`. `coll
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.files import cache_home
 from rnnreranker.data import reqa, splits, tripclick
-from rnnreranker.data.names import COLLECTIONS, collections_home, is_there
-from rnnreranker.data.records import FORMS
+from rnnreranker.data.names import BUILT_IN_TOPICS, COLLECTIONS, PYDOC_FILES, is_file, is_there
+from rnnreranker.data.records import FORMS, Judgement, read_qrels, read_topics
 
+LAYOUT = "corpus.jsonl, queries.jsonl and qrels/test.tsv"
+OF_BEIR = {"documents": "corpus.jsonl", "topics": "queries.jsonl"}
 NO_DOCUMENTS = ("queries", "query", "topics", "qrels")  # beginnings of the names of other files
-FILES = {"documents": "corpus.jsonl", "topics": "queries.jsonl"}
 
 
-def source(name: str, part: str) -> str:
-    """The file, folder of documents or ir_datasets id that holds "documents", "topics" or "qrels"; else the name.
+def collections_home() -> Path:
+    """The folder of one's own collections: RNNRERANKER_COLLECTIONS, else `data` in the cache."""
+    named = os.environ.get("RNNRERANKER_COLLECTIONS")
+    return Path(named).expanduser() if named else cache_home() / "data"
+
+
+def files_of(name: str, part: str) -> list[Path]:
+    """The files that hold "documents", "topics" or "qrels" of a name; [] for other names, as ids of ir_datasets.
 
     Raises:
-        InputError: a folder in BEIR layout without this part or split.
+        InputError: a path that does not exist, a folder in BEIR layout without this part or split.
         UnavailableError: a data set that is not here.
     """
     if not name.strip():
         raise InputError(f"{part}: an empty name; expected a file, a folder or the name of a data set")
+    path = Path(name).expanduser()
     if is_there(name):
-        return name
+        return [path]
     if tripclick.is_name(name):
-        return tripclick.source(name, part)
-    folder = Path(name).expanduser()
-    of_files = ("/" in name or name.startswith((".", "~"))) and not _in_beir_layout(folder)
-    if part == "documents" and folder.is_dir() and (of_files or tripclick.holds_documents(folder)):
-        return str(folder)
-    folder_and_split = _folder(name)
-    if folder_and_split is None:
-        return name
-    folder, split = folder_and_split
-    if part == "qrels":
-        return str(_qrels_file(folder, split))
-    return str(_file(folder, part, name))
+        kept = tripclick.path_of(name, part)
+        return [] if kept is None else _document_files(kept) if part == "documents" else [kept]
+    if part != "documents" and name in BUILT_IN_TOPICS:
+        return [PYDOC_FILES / files[part == "qrels"] for files in BUILT_IN_TOPICS[name]]
+    if part == "documents" and path.is_dir() and _named_as_path(name) and not _in_beir_layout(path):
+        return _document_files(path)
+    if beir := beir_folder(name):
+        return [_qrels_file(*beir) if part == "qrels" else _beir_file(beir[0], part)]
+    is_file(name, part)
+    return []
 
 
-def document_files(path: Path) -> list[Path]:
-    """The files of documents of a path: itself, or those of a folder in the order of their names.
+def beir_folder(name: str) -> tuple[Path, str] | None:
+    """The folder in BEIR layout of `FOLDER` or `FOLDER:SPLIT`, and the split or ""; None for other names.
 
     Raises:
-        InputError: a folder without such files, or with files of several kinds.
+        InputError: a folder or file of another layout.
+        UnavailableError: a collection that is not here.
     """
-    if not path.is_dir():
-        return [path]
-    if tripclick.holds_documents(path):
-        return list(tripclick.document_files(path))
-    kinds: dict[str, list[Path]] = {}
-    for file in sorted(path.iterdir()):
-        ending = file.name.removesuffix(".gz").rpartition(".")[2]
-        if ending in FORMS and file.is_file() and not file.name.startswith("."):
-            kinds.setdefault("topics or qrels" if file.name.startswith(NO_DOCUMENTS) else ending, []).append(file)
-    if len(kinds) != 1:
-        raise InputError(
-            f"{path}: a folder with files of {' and '.join(kinds) or 'no known kind'}; expected documents alone, all "
-            f"of one kind ({', '.join(FORMS)}), or corpus.jsonl and queries.jsonl (the layout of BEIR)"
-        )
-    return next(iter(kinds.values()))
-
-
-def judged_file(name: str) -> Path | None:
-    """The qrels whose queries are the topics of a folder in BEIR layout; None without such."""
-    folder_and_split = None if is_there(name) else _folder(name)
-    if folder_and_split is None or not (folder_and_split[0] / "qrels").is_dir():
+    located = _located(name)
+    if located is None:
+        first = name.removeprefix(reqa.MADE_FROM).partition(":")[0]
+        if first in reqa.NAMES or first.startswith(COLLECTIONS):
+            raise UnavailableError(
+                f"{name}: no folder {collections_home() / first.removeprefix(COLLECTIONS)}; put "
+                f"{reqa.NAMES.get(first, LAYOUT)} there, or set RNNRERANKER_COLLECTIONS to the folder that holds it"
+            )
+        if reqa.is_name(name):
+            raise InputError(f"{name}: no such file; expected one in the format of SQuAD")
         return None
-    return _qrels_file(*folder_and_split)
+    path, split = located
+    if _in_beir_layout(path):
+        if reqa.is_name(name):
+            reqa.check_sentences(_beir_file(path, "documents"))
+        return path, split
+    if reqa.is_name(name):
+        return reqa.made_folder(path), split
+    if path.is_dir() and _named_as_path(name):
+        raise InputError(f"{path}: a folder without corpus.jsonl and queries.jsonl; expected the layout of BEIR")
+    return None
+
+
+def judged(name: str) -> list[Judgement]:
+    """The judgements of a name with files, in their order; those of a split of `splits` in its order of queries.
+
+    Raises:
+        InputError, UnavailableError: as `files_of`; a malformed line, a query without a text, too few for splits.
+    """
+    rows = [*read_qrels(files_of(name, "qrels"))]
+    if not splits.is_split(split := name.rpartition(":")[2]):
+        return rows
+    topics = read_topics(files := files_of(name, "topics"))
+    relevant = [qid for qid, _, grade, _ in rows if grade.strip("+0.") and grade[0] != "-"]
+    if lacking := [qid for qid in relevant if qid not in topics]:
+        raise InputError(f"{files[0]}: no question {lacking[0]}, which the qrels of {name} judge; expected all of them")
+    chosen = splits.parts_of({qid: topics[qid] for qid in relevant}, name)[split]
+    numbers = {qid: number for number, qid in enumerate(chosen)}
+    return sorted((row for row in rows if row[0] in numbers), key=lambda row: numbers[row[0]])
 
 
 def kept_at(name: str) -> Path | None:
     """The existing file or folder that a name is read from, or None."""
     if tripclick.is_name(name):
         return next(iter(tripclick.folders()), None)
+    located = _located(name)
+    return located[0] if located else None
+
+
+def _located(name: str) -> tuple[Path, str] | None:
+    """The existing file or folder of a name, and the split behind it."""
     name = name.removeprefix(reqa.MADE_FROM)
-    for text in filter(None, (name, name.rpartition(":")[0])):
-        paths = [Path(text).expanduser()]
+    for text, split in ((name, ""), name.rpartition(":")[::2]):
+        paths = [Path(text).expanduser()] if text and text not in reqa.NAMES else []
         if text.startswith(COLLECTIONS) or text in reqa.NAMES:
             paths.append(collections_home() / text.removeprefix(COLLECTIONS))
         if there := next(filter(os.path.exists, paths), None):
-            return there
+            return there, split
     return None
 
 
-def _folder(name: str) -> tuple[Path, str] | None:
-    """The folder in BEIR layout that a name means, and the split asked for ("" = test, or the only one)."""
-    if name.startswith(reqa.MADE_FROM):
-        files, _, split = (given := name.removeprefix(reqa.MADE_FROM)).rpartition(":")
-        files, split = (files, split) if splits.is_split(split) else (given, "")
-        kept = files.startswith(COLLECTIONS) and not Path(files).exists()
-        return reqa.folder_of(_kept(files) if kept else Path(files).expanduser()), split
-    for text, split in ((name, ""), name.rpartition(":")[::2]):
-        if text in reqa.NAMES:
-            return reqa.folder(text), split
-        folder = Path(text).expanduser()
-        if text.startswith(COLLECTIONS) and not folder.is_dir():
-            folder = _kept(text)
-        if text and folder.is_dir():
-            if _in_beir_layout(folder):
-                return folder, split
-            if "/" in text or text.startswith("."):
-                raise InputError(
-                    f"{text}: a folder without corpus.jsonl and queries.jsonl; expected the layout of BEIR"
-                )
-    return None
+def _document_files(folder: Path) -> list[Path]:
+    """The files of documents in a folder by name, numbers in names by value."""
+    every = [*folder.glob("docs_grp_*.txt*")] or [
+        one for one in folder.iterdir() if ".txt" not in one.name
+    ]  # the first are TripClick's
+    ending_of = {file: file.name.removesuffix(".gz").rpartition(".")[2] for file in every if file.is_file()}
+    known = [file for file, ending in ending_of.items() if ending in (*FORMS, "txt") and file.name[0] != "."]
+    if len({ending_of[file] for file in known}) != 1 or any(file.name.startswith(NO_DOCUMENTS) for file in known):
+        raise InputError(
+            f"{folder}: a folder of {', '.join(sorted(file.name for file in known)[:5]) or 'no known files'}; expected "
+            f"documents alone, all of one kind ({', '.join(FORMS)}), or the layout of BEIR"
+        )
+    return sorted(
+        known, key=lambda file: [int(one) if one.isdigit() else one for one in re.split("([0-9]+)", file.name)]
+    )
+
+
+def _named_as_path(name: str) -> bool:
+    return "/" in name or name.startswith((".", "~"))
 
 
 def _in_beir_layout(folder: Path) -> bool:
-    return (folder / "qrels").is_dir() or any(_plain_or_gz(folder / file) for file in FILES.values())
-
-
-def _kept(name: str) -> Path:
-    folder = collections_home() / name.removeprefix(COLLECTIONS)
-    plain = folder.with_name(folder.name.partition(":")[0])
-    if not plain.is_dir():
-        raise UnavailableError(
-            f"{name}: no folder {plain}; put corpus.jsonl, queries.jsonl and qrels/test.tsv there (the layout of "
-            "BEIR), or set RNNRERANKER_COLLECTIONS to the folder that holds it"
-        )
-    return folder
+    return (folder / "qrels").is_dir() or any(_plain_or_gz(folder / file) for file in OF_BEIR.values())
 
 
 def _qrels_file(folder: Path, split: str) -> Path:
     files = {path.name.split(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))}
-    if split in files:
-        return files[split]
-    if splits.is_split(split):
-        return splits.qrels_of(split, _qrels_file(folder, ""), _file(folder, "topics", f"{folder}:{split}"))
-    if split:
-        raise InputError(f"{folder}:{split}: no qrels/{split}.tsv; splits here: {', '.join(files) or 'none'}")
-    if not files:
-        raise InputError(f"{folder / 'qrels'}: no qrels here; expected test.tsv or another .tsv, in the layout of BEIR")
-    if "test" not in files and len(files) > 1:
-        raise InputError(f"{folder}: splits {', '.join(files)} and no test; name one, as {folder}:{next(iter(files))}")
-    return files.get("test", next(iter(files.values())))
+    if not split or splits.is_split(split):
+        split = "test" if "test" in files or len(files) != 1 else next(iter(files))
+    if split not in files:
+        raise InputError(
+            f"{folder}: no qrels/{split}.tsv; splits here: {', '.join(files) or 'none'}; expected one of them, as "
+            f"{folder}:{next(iter(files), 'dev')}, or {splits.EXPECTED}"
+        )
+    return files[split]
 
 
-def _file(folder: Path, part: str, name: str) -> Path:
-    if file := _plain_or_gz(folder / FILES[part]):
+def _beir_file(folder: Path, part: str) -> Path:
+    if file := _plain_or_gz(folder / OF_BEIR[part]):
         return file
-    raise InputError(f"{name}: no {FILES[part]} in this folder; expected the layout of BEIR")
+    raise InputError(f"{folder}: no {OF_BEIR[part]} in this folder; expected the layout of BEIR")
 
 
 def _plain_or_gz(path: Path) -> Path | None:

@@ -1,50 +1,50 @@
-"""Names of data: files, built-in collections, ids of ir_datasets."""
+"""Names of data: files, built-in collections, short names of ir_datasets' ids."""
 
 from __future__ import annotations
 
-import gzip
 import os
-from collections.abc import Iterable, Iterator
-from importlib import resources
 from pathlib import Path
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import cache_home
 
 TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
 QRELS = "judgements: file, ir_datasets id, or `pydoc`"
 BUILT_IN = ("pydoc",)  # collections that are made here: `--documents NAME`, `--index NAME`
+PYDOC_FILES = Path(__file__).with_name("pydoc_files")
 PYDOC_KINDS = ("paraphrase", "symptom", "name")  # of the topics of `pydoc`
-BUILT_IN_TOPICS = {  # name → files in pydoc_files/, one after the other
-    "pydoc": tuple(f"{kind}.tsv" for kind in PYDOC_KINDS),
-    **{f"pydoc/{kind}": (f"{kind}.tsv",) for kind in PYDOC_KINDS},
-    "pydoc/shallow": ("paraphrase.tsv",),
-    "pydoc/train": ("train.tsv",),
+_OF_KINDS = {f"pydoc/{kind}": [(f"{kind}.tsv", f"qrels-{kind}.txt.gz")] for kind in PYDOC_KINDS}
+BUILT_IN_TOPICS = {  # name → pairs of files in PYDOC_FILES, topics and judgements; the pairs are joined
+    "pydoc": [files for of_kind in _OF_KINDS.values() for files in of_kind],
+    **_OF_KINDS,
+    # the pool of six conditions, which studies on record are tested on
+    "pydoc/shallow": [("paraphrase.tsv", "qrels-shallow.txt.gz")],
+    "pydoc/train": [("train.tsv", "train-qrels.txt")],
 }
-BUILT_IN_QRELS = {
-    "pydoc": tuple(f"qrels-{kind}.txt.gz" for kind in PYDOC_KINDS),
-    **{f"pydoc/{kind}": (f"qrels-{kind}.txt.gz",) for kind in PYDOC_KINDS},
-    "pydoc/shallow": ("qrels-shallow.txt.gz",),  # of the pool of six conditions; what studies on record were tested on
-    "pydoc/train": ("train-qrels.txt",),
+SHORT_NAMES = {
+    "msmarco-v1-passage": "msmarco-passage",
+    "msmarco-v1-document": "msmarco-document",
+    "msmarco-v2-passage": "msmarco-passage-v2",
+    "msmarco-v2-document": "msmarco-document-v2",
+    "msmarco-dev": "msmarco-passage/dev/judged",
+    "msmarco-dev-small": "msmarco-passage/dev/small",
+    "msmarco-document-dev": "msmarco-document/dev",
+    "msmarco-v2-dev1": "msmarco-passage-v2/dev1",
+    "msmarco-v2-dev2": "msmarco-passage-v2/dev2",
+    "msmarco-v2-document-dev1": "msmarco-document-v2/dev1",
+    "msmarco-v2-document-dev2": "msmarco-document-v2/dev2",
+    "dl19": "msmarco-passage/trec-dl-2019/judged",
+    "dl20": "msmarco-passage/trec-dl-2020/judged",
+    "dl19-passage": "msmarco-passage/trec-dl-2019/judged",
+    "dl20-passage": "msmarco-passage/trec-dl-2020/judged",
+    "dl19-document": "msmarco-document/trec-dl-2019/judged",
+    "dl20-document": "msmarco-document/trec-dl-2020/judged",
+    "dl21-passage": "msmarco-passage-v2/trec-dl-2021/judged",
+    "dl21-document": "msmarco-document-v2/trec-dl-2021/judged",
+    "scifact": "beir/scifact/test",
 }
-
-COLLECTIONS = "collections/"  # a name that begins so is of a folder in `collections_home`
+COLLECTIONS = "collections/"  # a name that begins so is of a folder in `local.collections_home`
 WITHOUT = ":without:"  # NAME:without:OTHER: the queries of NAME that OTHER lacks
 FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".trec", ".parquet", ".npy")
-
-
-def built_in_lines(names: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The lines of files of the built-in collection, joined and numbered from 1."""
-    folder = resources.files("rnnreranker.data").joinpath("pydoc_files")
-    contents = ((name, folder.joinpath(name).read_bytes()) for name in names)
-    text = b"".join(gzip.decompress(content) if name.endswith(".gz") else content for name, content in contents)
-    return enumerate(text.decode().split("\n"), 1)
-
-
-def collections_home() -> Path:
-    """The folder of one's own collections: RNNRERANKER_COLLECTIONS, else `data` in the cache."""
-    named = os.environ.get("RNNRERANKER_COLLECTIONS")
-    return Path(named).expanduser() if named else cache_home() / "data"
 
 
 def is_path(name: str) -> bool:
@@ -64,12 +64,10 @@ def is_file(name: str, what: str) -> bool:
     Raises:
         InputError: it looks like a path but does not exist.
     """
-    if is_there(name):
-        return True
-    if is_path(name):
+    if not is_there(name) and is_path(name):
         kind = "is a folder" if Path(name).expanduser().is_dir() else "no such file"
         raise InputError(f"{name}: {kind}; expected a {what} file or the name of a data set")
-    return False
+    return is_there(name)
 
 
 def left_out(name: str) -> tuple[str, list[str]]:
@@ -77,8 +75,6 @@ def left_out(name: str) -> tuple[str, list[str]]:
 
     >>> left_out("msmarco-passage/dev/judged:without:msmarco-dev-small:without:dl19")
     ('msmarco-passage/dev/judged', ['msmarco-dev-small', 'dl19'])
-    >>> left_out("collections/mine:train:without:collections/mine:test")
-    ('collections/mine:train', ['collections/mine:test'])
     """
     if is_there(name):
         return name, []

@@ -15,7 +15,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds
 from rnnreranker.data.names import is_file
 from rnnreranker.runs import Run
-from rnnreranker.runs.columns import check_id
+from rnnreranker.runs.columns import columns_of
 
 
 @phase("reading pairs")
@@ -23,7 +23,7 @@ def load_pairs(name: str, depth: int) -> Run:
     """The other document of each pair as a candidate of its query, in the order of the pairs.
 
     Args:
-        name: a file (`qid<TAB>docid<TAB>docid`, plain or .gz), or an ir_datasets id with docpairs, as
+        name: a file (`qid docid docid`, plain or .gz), or an ir_datasets id with docpairs, as
             `msmarco-passage/train/triples-v2`.
         depth: the most candidates of a query.
 
@@ -39,25 +39,19 @@ def load_pairs(name: str, depth: int) -> Run:
     if not others:
         raise InputError(f"{name}: no pairs; expected lines qid<TAB>docid<TAB>docid")
     rows = [np.fromiter(dict.fromkeys(numbers), dtype=np.int32)[:depth] for numbers in others.values()]
-    sizes = [len(one) for one in rows]
-    scores = np.concatenate([np.arange(size, 0, -1, dtype=np.float64) for size in sizes])
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    scores = np.concatenate([np.arange(len(one), 0, -1, dtype=np.float64) for one in rows])
+    offsets = np.cumsum([0, *map(len, rows)])
     return Run.from_parts(list(others), offsets, np.array(list(number_of), dtype=object), np.concatenate(rows), scores)
 
 
 def _pairs(name: str) -> Iterator[tuple[str, str]]:
     """Query and other document of each pair."""
     if is_file(name, "pairs"):
-        path = Path(name).expanduser()
-        for number, line in read_lines(path, "file of pairs"):
-            columns = line.rstrip("\r\n").split("\t")
+        for number, line in read_lines(path := Path(name).expanduser(), "file of pairs"):
+            columns = columns_of(line, where := f"{path}:{number}")
             if len(columns) != 3:
-                raise InputError(f"{path}:{number}: {line.strip()[:80]!r}; expected qid<TAB>docid<TAB>docid")
-            for what, word in zip(("query", "docid", "docid"), columns, strict=True):
-                check_id(word, what, f"{path}:{number}")
+                raise InputError(f"{where}: {len(columns)} columns; expected qid<TAB>docid<TAB>docid")
             yield columns[0], columns[2]
         return
-    dataset = irds.load(name)
-    with irds.reading(name, "docpairs"):
-        for pair in dataset.docpairs_iter():
-            yield pair.query_id, pair.doc_id_b
+    for pair in irds.items(name, "docpairs"):
+        yield pair.query_id, pair.doc_id_b

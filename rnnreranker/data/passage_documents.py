@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,11 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_lines
 from rnnreranker.data import irds, reqa
 from rnnreranker.data.names import is_file
-from rnnreranker.runs.columns import check_id
+from rnnreranker.runs.columns import columns_of
 
 SENTENCE_SIGN = "#"  # in the ids of sentences, as `p7#s0`
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
-_OF_MSMARCO = re.compile(r"msmarco_passage_\d+_\d+")
+Documents = dict[str, tuple[str, int]]  # passage → its document and position
 
 
 def documents_by(
@@ -43,59 +43,47 @@ def documents_by(
     (array(['D7', 'D#8'], dtype=object), array([2, 0]))
     """
     ids, source = list(docids), passages
-    of_sentences = reqa.is_name(passages)
-    if of_sentences or (passages and not any(sign.isalnum() or sign.isspace() for sign in passages)):
-        sign = SENTENCE_SIGN if of_sentences else passages
+    sign = SENTENCE_SIGN if reqa.is_name(passages) else passages
+    if sign and not any(one.isalnum() or one.isspace() for one in sign):
         source, document_of = f"passages by {sign!r}", _by_sign(sign, ids)
     else:
         document_of = _by_file(passages, ids) if is_file(passages, "mapping") else _by_ir_datasets(passages, ids)
-    if lacking := [passage for passage in ids if passage not in document_of]:
-        raise InputError(
-            f"{source}: {len(lacking)} of {len(ids)} passages have no document ({', '.join(lacking[:3])}); expected "
-            "passages of this collection: `passages` says how they name their documents"
-        )
-    documents = np.array([document_of[passage][0] for passage in ids], dtype=object)
-    if not ordered:
-        return documents, None
-    if unnumbered := [passage for passage in ids if document_of[passage][1] < 0]:
-        raise InputError(
-            f"{source}: {len(unnumbered)} of {len(ids)} have no number behind it ({', '.join(unnumbered[:3])}), so "
-            "which is first is not known; give a file passage<TAB>document in order"
-        )
-    return documents, np.array([document_of[passage][1] for passage in ids], dtype=np.int64)
+    for least, lacking in ((-1, "document"), (0, "number behind it, so which is first is not known")):
+        without = [one for one in ids if one not in document_of or document_of[one][1] < least]
+        if without and (ordered or least < 0):
+            raise InputError(
+                f"{source}: {len(without)} of {len(ids)} passages have no {lacking} ({', '.join(without[:3])}); "
+                "`passages` says how passages name their documents, or give a file passage<TAB>document in order"
+            )
+    documents = np.array([document_of[one][0] for one in ids], dtype=object)
+    return documents, np.array([document_of[one][1] for one in ids], dtype=np.int64) if ordered else None
 
 
-def _by_sign(sign: str, ids: list[str]) -> dict[str, tuple[str, int]]:
-    document_of = {}
-    for passage in ids:
-        document, _, end = passage.rpartition(sign)
-        if document:
-            number = _LAST_NUMBER.search(end)
-            document_of[passage] = document, int(number[0]) if number else -1
-    return document_of
+def _by_sign(sign: str, ids: list[str]) -> Documents:
+    parts = ((passage, *passage.rpartition(sign)[::2]) for passage in ids)
+    numbers = ((passage, document, _LAST_NUMBER.search(end)) for passage, document, end in parts if document)
+    return {passage: (document, int(number[0]) if number else -1) for passage, document, number in numbers}
 
 
-def _by_file(path: str, ids: list[str]) -> dict[str, tuple[str, int]]:
+def _by_file(path: str, ids: Iterable[str]) -> Documents:
     """Asked passage → its document and line."""
-    asked = set(ids)
-    document_of: dict[str, tuple[str, int]] = {}
+    asked, document_of = set(ids), Documents()
     where = Path(path).expanduser()
     for number, line in progress(read_lines(where, "mapping file"), unit="line", what="mapping"):
-        if not line.strip():
-            continue
-        passage, _, document = line.rstrip("\r\n").partition("\t")
-        if not passage or not document or "\t" in document:
-            raise InputError(f"{where}:{number}: {line.strip()[:80]!r}; expected passage<TAB>document")
-        if passage not in asked:
-            continue
-        check_id(document, "document", f"{where}:{number}")
-        was, line_of = document_of.setdefault(passage, (document, number))
-        if was != document:
-            raise InputError(f"{where}:{number}: passage {passage} is of {document}, and of {was} in line {line_of}")
+        columns = columns_of(line, f"{where}:{number}")
+        if columns and len(columns) != 2:
+            raise InputError(f"{where}:{number}: {len(columns)} columns; expected passage<TAB>document")
+        if columns and columns[0] in asked:
+            passage, document = columns
+            was, line_of = document_of.setdefault(passage, (document, number))
+            if was != document:
+                raise InputError(
+                    f"{where}:{number}: passage {passage} is of {document}, and of {was} in line {line_of}"
+                )
     return document_of
 
 
-def _by_ir_datasets(name: str, ids: list[str]) -> dict[str, tuple[str, int]]:
+def _by_ir_datasets(name: str, ids: list[str]) -> Documents:
     dataset = irds.load(name)
     fields: tuple[str, ...] = getattr(dataset.docs_cls(), "_fields", ()) if dataset.has_docs() else ()
     if "msmarco_document_id" not in fields:
@@ -103,11 +91,10 @@ def _by_ir_datasets(name: str, ids: list[str]) -> dict[str, tuple[str, int]]:
             f"{name}: its passages do not say what document they are of (fields: {', '.join(fields) or 'none'}); "
             "give signs as #, a file passage<TAB>document, or msmarco-passage-v2"
         )
-    known = [passage for passage in ids if _OF_MSMARCO.fullmatch(passage)]
-    document_of: dict[str, tuple[str, int]] = {}
+    known = [passage for passage in ids if re.fullmatch(r"msmarco_passage_\d+_\d+", passage)]  # others raise there
     with irds.reading(name, "passages"):
         looked_up = dataset.docs_store().get_many_iter(known) if known else ()
-        for one in progress(looked_up, unit="passage", what="passages"):
-            first = one.spans[0][0] if one.spans else 0  # ((0, 129), (130, 240)): characters of the document
-            document_of[one.doc_id] = one.msmarco_document_id, first
-    return document_of
+        return {
+            one.doc_id: (one.msmarco_document_id, one.spans[0][0] if one.spans else 0)  # spans: of characters
+            for one in progress(looked_up, unit="passage", what="passages")
+        }

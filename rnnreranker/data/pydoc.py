@@ -10,14 +10,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import resources
-from typing import Any
+from pathlib import Path
 
 from rnnreranker.base import files
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.strict import read_json
 from rnnreranker.data.document import Document
 
+HERE = Path(__file__).parent
 OWN_FILES = ("pydoc.py", "docstrings.py", "pydoc_files/modules.txt", "pydoc_files/uses.tsv")
 
 
@@ -39,7 +39,10 @@ def fingerprint() -> str:
     Raises:
         UnavailableError: as `documents`.
     """
-    remembered = files.cache_home() / "digests" / f"pydoc-{files.fingerprint(*_depends_on())}.json"
+    library = os.stat(os.__file__)
+    python = [sys.version, sys.executable, sys.platform, library.st_size, library.st_mtime_ns]
+    key = files.fingerprint(python, *((HERE / name).read_bytes() for name in OWN_FILES))
+    remembered = files.cache_home() / "digests" / f"pydoc-{key}.json"
     with contextlib.suppress(InputError):
         known = read_json(remembered)
         if isinstance(known, str) and re.fullmatch("[0-9a-f]{16}", known):
@@ -51,36 +54,20 @@ def fingerprint() -> str:
     return digest
 
 
-def _depends_on() -> Iterator[Any]:
-    """The interpreter, its library and this package's files."""
-    library = os.stat(os.__file__)
-    yield [sys.version, sys.executable, sys.platform, library.st_size, library.st_mtime_ns]
-    for name in OWN_FILES:
-        yield resources.files("rnnreranker.data").joinpath(name).read_bytes()
-
-
 @functools.cache
 def _documents() -> tuple[Document, ...]:
-    uses = _uses()
-    lines = ((docid, [*about, *([uses[docid]] if docid in uses else [])]) for docid, *about in _gathered(sorted(uses)))
-    return tuple(Document(docid, re.sub(r" at 0x[0-9A-Fa-f]+", "", "\n".join(own))) for docid, own in lines)
-
-
-def _uses() -> dict[str, str]:
-    content = resources.files("rnnreranker.data").joinpath("pydoc_files/uses.tsv").read_text(encoding="utf-8")
-    return dict(line.split("\t", 1) for line in content.splitlines())
-
-
-def _gathered(names: list[str]) -> list[list[str]]:
-    """Rows of `docstrings.gather`, from a Python without site packages and optimisation."""
-    with resources.as_file(resources.files("rnnreranker.data").joinpath("docstrings.py")) as script:
-        command = [sys.executable, "-I", "-S", "-X", "utf8", str(script), *names]
-        try:
-            done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-        except OSError as error:
-            raise UnavailableError(f"pydoc: {sys.executable or 'Python'} cannot be started ({error})") from None
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise UnavailableError(f"pydoc: the docstrings of {sys.executable} cannot be read: {reason[0]}")
-    rows: list[list[str]] = json.loads(done.stdout)
-    return rows
+    lines = (HERE / "pydoc_files" / "uses.tsv").read_text(encoding="utf-8").splitlines()
+    uses = dict(line.split("\t", 1) for line in lines)
+    # a Python without site packages and optimisation
+    command = [sys.executable, "-I", "-S", "-X", "utf8", str(HERE / "docstrings.py"), *sorted(uses)]
+    try:
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = str(getattr(error, "stderr", "")).strip() or str(error)
+        raise UnavailableError(
+            f"pydoc: the docstrings of {sys.executable or 'Python'} cannot be read: {said.splitlines()[-1]}"
+        ) from None
+    texts = (
+        (docid, "\n".join([*about, *filter(None, [uses.get(docid)])])) for docid, *about in json.loads(done.stdout)
+    )
+    return tuple(Document(docid, re.sub(r" at 0x[0-9A-Fa-f]+", "", text)) for docid, text in texts)

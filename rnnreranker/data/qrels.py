@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Collection, Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
-from rnnreranker.data.names import BUILT_IN_QRELS, built_in_lines, is_file
-from rnnreranker.data.records import LARGEST, read_qrels
-from rnnreranker.data.topics import none_left, without
+from rnnreranker.data.names import SHORT_NAMES
+from rnnreranker.data.topics import without
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -27,6 +26,7 @@ COLUMNS = ("query_id", "doc_id", "relevance")
 OF_PYTERRIER = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 EXPECTED = "expected a name, a file, {qid: {docid: grade}}, {qid: [docid]} or a data frame of " + ", ".join(COLUMNS)
 TREC_DL = re.compile(r"msmarco-(passage|document)(-v2)?/trec-dl-")
+GRADE = r"[+-]?[0-9]{1,9}(\.0*)?"  # trec_eval's grades have 32 bits
 
 
 def qrels_of(given: Qrels) -> pandas.DataFrame:
@@ -44,12 +44,19 @@ def qrels_of(given: Qrels) -> pandas.DataFrame:
 
     if isinstance(given, str | Path):
         return load_qrels(given)
-    if isinstance(given, pandas.DataFrame):
-        frame = given.rename(columns={} if "query_id" in given else OF_PYTERRIER)
-        if lost := [name for name in COLUMNS if name not in frame]:
-            raise InputError(f"qrels: no column {', '.join(lost)}; {EXPECTED}")
-        return _checked(frame[[*COLUMNS]], "qrels")
-    return _checked(pandas.DataFrame(_rows(given), columns=[*COLUMNS]), "qrels")
+    try:
+        if isinstance(given, Mapping):
+            if any(isinstance(of, str) for of in given.values()):
+                raise TypeError("a text in place of docids")
+            of_queries = {qid: of if isinstance(of, Mapping) else dict.fromkeys(of, 1) for qid, of in given.items()}
+            given = [(qid, docid, grade) for qid, of in of_queries.items() for docid, grade in of.items()]
+        frame = given if isinstance(given, pandas.DataFrame) else pandas.DataFrame(list(given))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"qrels: {brief(given)}: {error}; {EXPECTED}") from None
+    frame = frame.rename(columns={} if "query_id" in frame else OF_PYTERRIER).rename(columns=dict(enumerate(COLUMNS)))
+    if len(frame) and (lost := [name for name in COLUMNS if name not in frame]):
+        raise InputError(f"qrels: no column {', '.join(lost)} in {brief(given)}; {EXPECTED}")
+    return _checked(frame.reindex(columns=[*COLUMNS]).assign(where="qrels"), "qrels")
 
 
 def grades_of(given: Qrels) -> dict[tuple[str, str], int]:
@@ -57,26 +64,6 @@ def grades_of(given: Qrels) -> dict[tuple[str, str], int]:
     qrels = qrels_of(given)
     pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
     return dict(zip(pairs, qrels["relevance"].tolist(), strict=True))
-
-
-def _rows(given: Any) -> list[tuple[Any, Any, Any]]:
-    """The judgements of a mapping or an iterable of tuples."""
-    if not isinstance(given, Iterable):
-        raise InputError(f"qrels: {type(given).__name__}; {EXPECTED}")
-    rows: list[tuple[Any, Any, Any]] = []
-    if isinstance(given, Mapping):
-        for qid, of in given.items():
-            if not isinstance(of, Mapping | Sequence | set | frozenset) or isinstance(of, str | bytes):
-                raise InputError(f"qrels: query {qid}: {of!r}; {EXPECTED}")
-            grades = of.items() if isinstance(of, Mapping) else ((docid, 1) for docid in of)
-            rows += [(qid, docid, grade) for docid, grade in grades]
-        return rows
-    for one in given:
-        row = tuple(getattr(one, name) for name in COLUMNS) if hasattr(one, "relevance") else one
-        if not isinstance(row, tuple | list) or len(row) != len(COLUMNS):
-            raise InputError(f"qrels: {one!r}; {EXPECTED}")
-        rows.append(tuple(row))
-    return rows
 
 
 @phase("reading judgements")
@@ -94,10 +81,15 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
         InputError: an unknown name, a malformed line (with file:line), a pair with two grades, no judgements.
         UnavailableError: data that cannot be downloaded here.
     """
+    import pandas
+
     first, unwanted = without(str(name))
-    qrels = _all_qrels(first)
-    if unwanted and (qrels := qrels[~qrels["query_id"].isin(unwanted)].reset_index(drop=True)).empty:
-        raise none_left(str(name), first, "judgement")
+    if local.files_of(first, "qrels"):
+        rows = local.judged(first)
+    else:
+        rows = [(one.query_id, one.doc_id, one.relevance, first) for one in irds.items(first, "qrels")]
+    kept = [row for row in rows if row[0] not in unwanted]
+    qrels = _checked(pandas.DataFrame(kept, columns=[*COLUMNS, "where"]), str(name))
     qrels.attrs["protocol"] = named_protocol(first)
     return qrels
 
@@ -108,70 +100,33 @@ def named_protocol(name: str) -> str:
     >>> named_protocol("dl19"), named_protocol("msmarco-passage-v2/trec-dl-2021/judged"), named_protocol("msmarco-dev")
     ('dl', 'dl', 'trec')
     """
-    return "dl" if TREC_DL.match(irds.SHORT_NAMES.get(name, name)) and not Path(name).exists() else "trec"
+    return "dl" if TREC_DL.match(SHORT_NAMES.get(name, name)) and not Path(name).exists() else "trec"
 
 
-def _all_qrels(name: str) -> pandas.DataFrame:
-    import pandas
-
-    name = local.source(name, "qrels")
-    judgements: list[Any]
-    if is_file(name, "qrels"):
-        judgements = read_qrels(Path(name).expanduser())
-    elif name in BUILT_IN_QRELS:
-        judgements = read_qrels(name, built_in_lines(BUILT_IN_QRELS[name]))
-    else:
-        dataset = irds.load(name)
-        with irds.reading(name, "qrels"):
-            judgements = [(one.query_id, one.doc_id, int(one.relevance)) for one in dataset.qrels_iter()]
-    lines_of = [one[3] for one in judgements if len(one) > len(COLUMNS)]
-    return _checked(pandas.DataFrame((one[:3] for one in judgements), columns=[*COLUMNS]), name, lines_of)
-
-
-def _checked(frame: pandas.DataFrame, source: str, lines_of: Sequence[str] = ()) -> pandas.DataFrame:
-    """Judgements with ids as text and whole grades, each pair once; lines_of: file:line of each row.
+def _checked(frame: pandas.DataFrame, source: str) -> pandas.DataFrame:
+    """Judgements with ids as text and whole grades, each pair once; the column `where` is for messages.
 
     Raises:
         InputError: no judgements, a wrong id or grade, a pair with two grades.
     """
-    if not len(frame):
+    if frame.empty:
         raise InputError(f"{source}: no judgements; expected lines of `qid 0 docid grade`")
-    frame = frame.assign(
-        query_id=as_text(frame["query_id"], source),
-        doc_id=as_text(frame["doc_id"], source),
-        relevance=_as_grades(frame, source),
-    ).reset_index(drop=True)
-    distinct = frame.drop_duplicates()
+    written = frame["relevance"].map(str)
+    if (wrong := ~written.str.fullmatch(GRADE)).any():
+        one = frame[wrong].iloc[0]
+        of = f"{one['where']}: query {one['query_id']}, document {one['doc_id']}"
+        raise InputError(f"{of}: grade {brief(written[wrong].iloc[0])}; expected a whole number")
+    ids = {name: as_text(frame[name], source) for name in COLUMNS[:2]}
+    distinct = frame.assign(**ids, relevance=written.astype(float).astype("int64")).drop_duplicates([*COLUMNS])
     if (again := distinct.duplicated([*COLUMNS[:2]])).any():
-        row = int(distinct.index[again][0])
-        qid, docid, grade = distinct.loc[row]
-        first = int(frame.index[(frame["query_id"] == qid) & (frame["doc_id"] == docid)][0])
-        where, on = (lines_of[row], f" on line {lines_of[first].rpartition(':')[2]}") if lines_of else (source, "")
-        before = f"{frame['relevance'][first]}{on}"
-        raise InputError(f"{where}: {docid} has grade {grade} for query {qid}, and {before}; expected one grade")
-    return distinct.reset_index(drop=True)
+        where, qid, docid, grade = distinct.loc[again, ["where", *COLUMNS]].iloc[0]
+        raise InputError(f"{where}: {docid} has grade {grade} for query {qid}, and another before; expected one grade")
+    return distinct[[*COLUMNS]].reset_index(drop=True)
 
 
 def as_text(column: pandas.Series, source: str) -> pandas.Series:
-    """Ids as text: whole numbers become their digits."""
-    import pandas
-
-    if column.dtype.kind in "iu":
-        return column.astype(str)
-    if isinstance(column.dtype, pandas.StringDtype) and not column.hasnans:
-        return column
-    for value in column:
-        if not isinstance(value, str | Integral) or isinstance(value, bool):
-            raise InputError(f"{source}: {column.name} {value!r} is of type {type(value).__name__}; expected text")
+    """Ids as text: whole numbers become their digits; InputError: other types."""
+    for kind in set(map(type, column)):
+        if kind is bool or not issubclass(kind, str | Integral):
+            raise InputError(f"{source}: {column.name} has a {kind.__name__}; expected text")
     return column.map(str)
-
-
-def _as_grades(frame: pandas.DataFrame, source: str) -> pandas.Series:
-    """Grades as int64; a whole number may be a float."""
-    grades = frame["relevance"]
-    if grades.dtype.kind not in "iu" or grades.abs().max() > LARGEST:
-        for query, document, grade in zip(frame["query_id"], frame["doc_id"], grades.tolist(), strict=True):
-            number = isinstance(grade, Real) and not isinstance(grade, bool)
-            if not (number and abs(grade) <= LARGEST and grade == int(grade)):
-                raise InputError(f"{source}: query {query}, document {document}: {grade!r}; expected a whole number")
-    return grades.astype("int64")

@@ -6,23 +6,21 @@ are relevant. Questions without one are dropped. A made set is a folder in BEIR 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, write_json
-from rnnreranker.data import reading_files
-from rnnreranker.data.names import collections_home
-from rnnreranker.data.reading_files import Paragraph
-from rnnreranker.encode.words.segmentation import language_of
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, read_lines
+from rnnreranker.base.strict import parse_record, read_json
+from rnnreranker.data.sentences import Spans, sentence_spans
 
 MADE_FROM = "reqa:"  # before the name of a file or folder: the set made from it
 RULES = 2  # part of a made set's name: increase it when the same files give another set
-NAMES = {
+NAMES = {  # name → its files
     "reqa-squad": "SQuAD v1.1: train-v1.1.json and dev-v1.1.json from https://rajpurkar.github.io/SQuAD-explorer",
     "reqa-nq": "Natural Questions: simplified-nq-train.jsonl.gz from https://ai.google.com/research/NaturalQuestions, "
     "or NaturalQuestionsShort.jsonl.gz of MRQA 2019",
@@ -30,21 +28,18 @@ NAMES = {
     "reqa-drcd": "DRCD: DRCD_training.json, DRCD_dev.json and DRCD_test.json from "
     "https://github.com/DRCKnowledgeTeam/DRCD",
 }
+ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+_TAG = re.compile(r"</?[A-Za-z][^>]*>")
 
 
-@dataclass(frozen=True)
-class SentenceSet:
-    """Sentence retrieval made from paragraphs.
+class Paragraph(NamedTuple):
+    """A paragraph with its questions: id, text, and the marked answers as (start, end) character positions."""
 
-    Attributes:
-        documents: a record per sentence, as BEIR's; sentence 0 of paragraph p7 is `p7#s0`.
-        topics: question id → question; qrels: question id → relevant docids; dropped: other question ids.
-    """
-
-    documents: list[dict[str, Any]]
-    topics: dict[str, str]
-    qrels: dict[str, list[str]]
-    dropped: list[str]
+    where: str
+    id: str
+    title: str
+    text: str
+    questions: list[tuple[str, str, Spans]]
 
 
 def is_name(name: str) -> bool:
@@ -52,50 +47,45 @@ def is_name(name: str) -> bool:
     return name.startswith(MADE_FROM) or name.partition(":")[0] in NAMES
 
 
-def folder(name: str) -> Path:
-    """The folder in BEIR layout of a name of `NAMES`, see `folder_of`.
-
-    Raises:
-        UnavailableError: no files (with where to get and put them).
-    """
-    home = collections_home() / name
-    if not home.is_dir() or not any(home.iterdir()):
-        raise UnavailableError(
-            f"{name}: no files in {home}; download {NAMES[name]} (or some of them), and put them there"
-        )
-    return folder_of(home, name)
+def check_sentences(corpus: Path) -> None:
+    """Raise InputError for a file of documents whose first docid does not end in `#sN`."""
+    _, line = next(read_lines(corpus, "corpus file"), (1, "{}"))
+    if not re.search(r"#s\d+$", str(parse_record(line, f"{corpus}:1").get("_id", ""))):
+        raise InputError(f"{corpus}:1: not a sentence; expected ids as p0#s0, or files in the format of SQuAD")
 
 
-def folder_of(files: Path, name: str = "reqa") -> Path:
-    """A folder of sentences (ids end in `#sN`) itself, else the one made from the files, as `made_folder`."""
-    return files if files.is_dir() and reading_files.holds_sentences(files) else made_folder(files, name)
-
-
-def made_folder(files: Path, name: str = "reqa") -> Path:
-    """The folder in BEIR layout made, once, from paragraphs with questions.
+def made_folder(files: Path) -> Path:
+    """The folder in BEIR layout made, once, from the paragraphs with questions of a file or folder.
 
     Raises:
         InputError: no such files, a malformed one, no question with an answer.
     """
-    paths = reading_files.paths(files)
+    paths = paragraph_files(files)
     key = fingerprint(RULES, None, *(part for path in paths for part in (path.name, file_digest(path))))
-    target = cache_home() / "data" / "made" / f"{name}-{key}"
-    if not (target / "made.json").is_file():
-        made = sentence_set(reading_files.read(files))
-        if not made.topics:
-            raise InputError(
-                f"{files}: no question with an answer ({len(made.dropped)} have none that stands in their paragraph); "
-                "expected files in the format of SQuAD, with answers"
-            )
-        with folder_written_whole(target) as temporary:
-            write_beir(temporary, made)
-            counts = {"documents": len(made.documents), "topics": len(made.topics), "dropped": len(made.dropped)}
-            write_json(temporary / "made.json", {"files": [path.name for path in paths], "rules": RULES, **counts})
+    target = cache_home() / "data" / "made" / f"reqa-{key}"
+    if target.is_dir():
+        return target
+    documents, asked = sentence_set(read(paths))
+    answered = {qid: one for qid, one in asked.items() if one[1]}
+    if not answered:
+        raise InputError(
+            f"{files}: none of {len(asked)} questions has an answer in its paragraph; expected the format of SQuAD"
+        )
+    queries = [{"_id": qid, "text": text} for qid, (text, _) in answered.items()]
+    judged = [f"{qid}\t{docid}\t1\n" for qid, (_, docids) in answered.items() for docid in docids]
+    with folder_written_whole(target) as folder:
+        (folder / "qrels").mkdir()
+        for file, lines in (
+            ("corpus.jsonl", (json.dumps(one, ensure_ascii=False) + "\n" for one in documents)),
+            ("queries.jsonl", (json.dumps(one, ensure_ascii=False) + "\n" for one in queries)),
+            ("qrels/test.tsv", ["query-id\tcorpus-id\tscore\n", *judged]),
+        ):
+            (folder / file).write_text("".join(lines), encoding="utf-8")
     return target
 
 
-def sentence_set(paragraphs: Iterable[Paragraph]) -> SentenceSet:
-    """The sentences, questions and judgements of paragraphs.
+def sentence_set(paragraphs: Iterable[Paragraph]) -> tuple[list[dict[str, Any]], dict[str, tuple[str, list[str]]]]:
+    """A record per sentence, as BEIR's (`p7#s0` is sentence 0 of p7); question id → question, ids of its sentences.
 
     An answer makes every sentence that it touches relevant. Paragraphs of the same text are one.
 
@@ -103,108 +93,125 @@ def sentence_set(paragraphs: Iterable[Paragraph]) -> SentenceSet:
         InputError: a question id twice, or a paragraph id with two texts.
     """
     documents: list[dict[str, Any]] = []
-    topics: dict[str, str] = {}
-    qrels: dict[str, list[str]] = {}
-    dropped: list[str] = []
-    known: dict[str, tuple[str, list[tuple[int, int]]]] = {}
+    asked: dict[str, tuple[str, list[str]]] = {}
+    known: dict[str, tuple[str, Spans]] = {}
     ids: set[str] = set()
-    asked: set[str] = set()
-    for paragraph in paragraphs:
-        if paragraph.text not in known:
-            if paragraph.id in ids:
-                raise InputError(f"{paragraph.where}: paragraph {paragraph.id} stands here with another text")
-            ids.add(paragraph.id)
-            spans = sentence_spans(paragraph.text)
-            known[paragraph.text] = paragraph.id, spans
-            for number, (start, end) in enumerate(spans):
-                sentence = {"_id": f"{paragraph.id}#s{number}", "text": paragraph.text[start:end]}
-                documents.append({**sentence, "metadata": {"title": paragraph.title}})
-        identity, spans = known[paragraph.text]
-        for question in paragraph.questions:
-            if question.id in asked:
-                raise InputError(f"{paragraph.where}: question {question.id} stands here a second time")
-            asked.add(question.id)
-            held = {
-                number
-                for start, end in question.answers
-                for number, (first, last) in enumerate(spans)
-                if start < last and end > first
-            }
-            if held:
-                topics[question.id] = question.text.strip()
-                qrels[question.id] = [f"{identity}#s{number}" for number in sorted(held)]
-            else:
-                dropped.append(question.id)
-    return SentenceSet(documents, topics, qrels, dropped)
+    for where, paragraph, title, text, questions in paragraphs:
+        if text not in known:
+            if paragraph in ids:
+                raise InputError(f"{where}: paragraph {paragraph} stands here with another text")
+            ids.add(paragraph)
+            known[text] = paragraph, sentence_spans(text)
+            for number, (start, end) in enumerate(known[text][1]):
+                sentence = {"_id": f"{paragraph}#s{number}", "text": text[start:end]}
+                documents.append({**sentence, "metadata": {"title": title}})
+        first, spans = known[text]
+        for qid, question, answers in questions:
+            if qid in asked:
+                raise InputError(f"{where}: question {qid} stands here a second time")
+            touched = (any(start < last and end > begin for start, end in answers) for begin, last in spans)
+            asked[qid] = question.strip(), [f"{first}#s{number}" for number, one in enumerate(touched) if one]
+    return documents, asked
 
 
-def write_beir(folder: Path, made: SentenceSet) -> None:
-    queries = [{"_id": qid, "text": text} for qid, text in made.topics.items()]
-    for name, records in (("corpus", made.documents), ("queries", queries)):
-        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    (folder / "qrels").mkdir()
-    judged = [f"{qid}\t{docid}\t1\n" for qid, docids in made.qrels.items() for docid in docids]
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judged), encoding="utf-8")
+def paragraph_files(files: Path) -> list[Path]:
+    """The file itself, or the files of a folder by name; InputError: no files."""
+    if files.is_file():
+        return [files]
+    paths = sorted(path for path in files.glob("*") if path.name.endswith(ENDINGS))
+    if not paths:
+        raise InputError(f"{files}: no {' or '.join(ENDINGS[:2])} file, plain or .gz; expected the format of SQuAD")
+    return paths
 
 
-_CLOSING = "\"'”’»)\\]」』】）"
-_CHINESE_END = re.compile(rf"(?<![（(])[。！？!?；]++[{_CLOSING}]*+(?![》〉])|\n+")
-_ENGLISH_END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s+[\"'“‘«(\[]*[A-Z0-9À-ÖØ-Þ])|\n\s*\n")
-_NAMES = """
-    mr. mrs. ms. dr. prof. rev. fr. st. mt. ft. jr. sr. gen. col. lt. sgt. capt. cmdr. adm. maj. gov. sen. rep. pres.
-    hon. vs. v. cf. e.g. i.e. al. viz. ed. eds. bros. dept. univ.
-"""
-_NUMBERED = """
-    no. nos. vol. vols. p. pp. ch. fig. figs. eq. sec. art. c. ca. approx. jan. feb. mar. apr. jun. jul. aug. sep. sept.
-    oct. nov. dec.
-"""
-_ABBREVIATIONS = frozenset(_NAMES.split())
-_BEFORE_NUMBERS = frozenset(_NUMBERED.split())  # abbreviations where a digit follows
-_INITIAL = re.compile(r"(?:[A-Za-z]\.)+$")  # J.  U.S.  a.m.
+def read(paths: Iterable[Path]) -> Iterator[Paragraph]:
+    """The paragraphs of files, streamed; those without an id are p0, p1, ….
 
-
-def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """The sentences of a text: (start, end) character positions, without white space at both ends.
-
-    A text is Chinese if a tenth of its characters are, else English. An English sentence ends at a blank line, and
-    after `.`, `!`, `?` or `…` before white space and a capital, digit, opening quote or bracket, except after
-    abbreviations. A Chinese one ends at a line break, and after `。`, `；`, `！` or `？` outside a title.
-
-    >>> [text[a:b] for text in ["Dr. No sat. He said: \\"Yes!\\" It was 3.5 m."] for a, b in sentence_spans(text)]
-    ['Dr. No sat.', 'He said: "Yes!"', 'It was 3.5 m.']
+    Raises:
+        InputError: a file of another format (with where).
     """
-    language = language_of(text)
-    end = _CHINESE_END if language == "zh" else _ENGLISH_END
-    sentences = []
-    start = 0
-    for match in end.finditer(text):
-        if language == "en" and _abbreviated(text[start : match.end()], text[match.end() :][:8]):
+    number = 0
+    for where, record in itertools.chain.from_iterable(map(_records, paths)):
+        try:
+            paragraphs = _paragraphs(where, record)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
+            said = f"{type(error).__name__} {error}"
+            raise InputError(
+                f"{where}: {said}; expected the format of SQuAD, CMRC, MRQA or Natural Questions"
+            ) from None
+        for paragraph in paragraphs:
+            yield paragraph if paragraph.id else paragraph._replace(id=f"p{number}")
+            number += 1
+
+
+def _records(path: Path) -> Iterator[tuple[str, Any]]:
+    """The articles of a file, or its lines, each with its place."""
+    if ".jsonl" in path.name:
+        for number, line in read_lines(path, "file of paragraphs"):
+            yield f"{path}:{number}", parse_record(line, f"{path}:{number}")
+        return
+    content = read_json(path, "file of paragraphs")
+    articles = content.get("data") if isinstance(content, dict) else content
+    if not isinstance(articles, list):
+        raise InputError(f'{path}: no list "data" of articles; expected the format of SQuAD')
+    yield from ((f"{path}: article {number}", article) for number, article in enumerate(articles))
+
+
+def _paragraphs(where: str, record: dict[str, Any]) -> list[Paragraph]:
+    if "header" in record:  # the first line of an MRQA file
+        return []
+    if "document_text" in record:
+        return _natural_question(where, record)
+    if "paragraphs" in record:  # of SQuAD and DRCD
+        return [_paragraph(where, one.get("id", ""), record.get("title", ""), one) for one in record["paragraphs"]]
+    return [_paragraph(where, record.get("context_id", ""), record.get("title", ""), record)]
+
+
+def _paragraph(where: str, identity: Any, title: Any, record: dict[str, Any]) -> Paragraph:
+    """The paragraph of a record with `qas`."""
+    text, questions = _first(record, "context", "context_text"), []
+    for asked in record["qas"]:
+        if "detected_answers" in asked:  # of MRQA
+            spans = [span for answer in asked["detected_answers"] for span in answer["char_spans"]]
+            answers = [(start, last + 1) for start, last in spans]
+        else:
+            answers = _marked(text, asked["answers"])
+        questions.append(
+            (str(_first(asked, "qid", "id", "query_id")), _first(asked, "question", "query_text"), answers)
+        )
+    "".join([title, text, *(question for _, question, _ in questions)])  # raises TypeError for other types
+    return Paragraph(where, str(identity), title, text, questions)
+
+
+def _first(record: dict[str, Any], *names: str) -> Any:
+    return record[next((name for name in names if name in record), names[0])]
+
+
+def _natural_question(where: str, record: dict[str, Any]) -> list[Paragraph]:
+    """The first long answer that has short ones, with these."""
+    tokens = record["document_text"].split(" ")
+    for annotation in record["annotations"]:
+        start, end = annotation["long_answer"]["start_token"], annotation["long_answer"]["end_token"]
+        if start < 0 or not annotation["short_answers"]:
             continue
-        cut = match.end()
-        if text[start:cut].endswith('"') and text.count('"', start, cut) % 2:
-            cut -= 1  # it opens the next sentence
-        sentences.append((start, cut))
-        start = cut
-    sentences.append((start, len(text)))
-    kept: list[tuple[int, int]] = []
-    waiting: int | None = None  # where a text begins that has had no word yet
-    for first, last in sentences:
-        piece = text[first:last]
-        first, last = first + len(piece) - len(piece.lstrip()), last - (len(piece) - len(piece.rstrip()))
-        if any(map(str.isalnum, piece)):
-            kept.append((first if waiting is None else waiting, last))
-            waiting = None
-        elif piece.strip() and kept:
-            kept[-1] = kept[-1][0], last
-        elif piece.strip() and waiting is None:
-            waiting = first
-    return kept
+        kept = {at: tokens[at] for at in range(start, end) if not _TAG.fullmatch(tokens[at])}
+        ends = itertools.accumulate(len(token) + 1 for token in kept.values())
+        spans = {at: (last - 1 - len(kept[at]), last - 1) for at, last in zip(kept, ends, strict=True)}
+        shorts = (range(short["start_token"], short["end_token"]) for short in annotation["short_answers"])
+        marked = [[spans[at] for at in short if at in spans] for short in shorts]
+        answers = [(own[0][0], own[-1][1]) for own in marked if own]
+        question = str(record["example_id"]), record["question_text"], answers
+        return [Paragraph(where, "", "", " ".join(kept.values()), [question])]
+    return []
 
 
-def _abbreviated(sentence: str, rest: str) -> bool:
-    if not sentence.endswith("."):
-        return False
-    word = re.split(r"[\s\"'“‘(\[]", sentence)[-1]
-    known = _ABBREVIATIONS | _BEFORE_NUMBERS if rest.lstrip()[:1].isdigit() else _ABBREVIATIONS
-    return word.lower() in known or bool(_INITIAL.match(word))
+def _marked(text: str, answers: list[Any]) -> Spans:
+    """The positions of answers (texts, or objects with a `text`), each nearest to its `answer_start`."""
+    spans = set()
+    for answer in answers:
+        words, start = (answer, 0) if isinstance(answer, str) else (answer["text"], answer.get("answer_start", 0))
+        starts = [match.start() for match in re.finditer(re.escape(words), text)] if words else []
+        if starts:
+            nearest = min(starts, key=lambda at: abs(at - start))
+            spans.add((nearest, nearest + len(words)))
+    return sorted(spans)

@@ -9,8 +9,8 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
-from rnnreranker.data.names import BUILT_IN_TOPICS, built_in_lines, is_file, left_out
-from rnnreranker.data.records import not_empty, read_qrels, read_topics
+from rnnreranker.data.names import left_out
+from rnnreranker.data.records import read_topics
 
 
 def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:
@@ -43,10 +43,17 @@ def load_topics(name: str | Path) -> dict[str, str]:
         UnavailableError: data that cannot be downloaded here.
     """
     first, unwanted = without(str(name))
-    topics = _all_topics(first)
-    if unwanted and not (topics := {qid: text for qid, text in topics.items() if qid not in unwanted}):
-        raise none_left(str(name), first, "query")
-    return topics
+    if files := local.files_of(first, "topics"):
+        topics = read_topics(files)
+    else:
+        topics = {query.query_id: query.default_text().strip() for query in irds.items(first, "queries")}
+    beir = local.beir_folder(first)
+    judged = {qid for qid, *_ in local.judged(first)} if beir and (beir[0] / "qrels").is_dir() else topics.keys()
+    kept = {qid: text for qid, text in topics.items() if qid in judged and qid not in unwanted}
+    if not kept:
+        of = f" among the {len(topics)} of {files[0]}, as its qrels judge none" if topics and beir else ""
+        raise InputError(f"{name}: no topics{of}; expected one query a line, qid<TAB>text")
+    return kept
 
 
 def without(name: str) -> tuple[str, set[str]]:
@@ -57,11 +64,6 @@ def without(name: str) -> tuple[str, set[str]]:
     """
     first, others = left_out(name)
     return first, {qid for other in others for qid in load_topics(other)}
-
-
-def none_left(name: str, first: str, what: str) -> InputError:
-    _, others = left_out(name)
-    return InputError(f"{name}: no {what} of {first} left without the queries of {', '.join(others)}; leave out fewer")
 
 
 def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
@@ -75,25 +77,3 @@ def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
             f"{command.counted(len(twice), 'query id')} in both the training and the test topics "
             f"(first: {', '.join(twice[:3])}); expected other queries to test on"
         )
-
-
-def _all_topics(given: str) -> dict[str, str]:
-    name = local.source(given, "topics")
-    if judged := local.judged_file(given):
-        asked = {qid for qid, *_ in read_qrels(judged)}
-        every = read_topics(Path(name))
-        if not (own := {qid: text for qid, text in every.items() if qid in asked}):
-            raise InputError(
-                f"{judged}: judges none of the {len(every)} queries of {name} (first: {next(iter(every))}); "
-                f"the topics of the folder {given} are the queries that its qrels judge: correct them, or give {name} "
-                "for all queries"
-            )
-        return own
-    if is_file(name, "topics"):
-        return read_topics(Path(name).expanduser())
-    if name in BUILT_IN_TOPICS:
-        return read_topics(name, built_in_lines(BUILT_IN_TOPICS[name]))
-    dataset = irds.load(name)
-    with irds.reading(name, "queries"):
-        topics = {query.query_id: query.default_text().strip() for query in dataset.queries_iter()}
-    return not_empty(topics, name)

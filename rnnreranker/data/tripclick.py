@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from rnnreranker.base.errors import InputError, UnavailableError, require
 
-GROUPS = ("head", "torso", "tail")
-SPLITS = ("train", "val", "test")
-KINDS = ("raw", "dctr")
-NAMES = tuple(f"tripclick-{group}-{split}" for group in GROUPS for split in SPLITS)
+NAMES = tuple(f"tripclick-{group}-{split}" for group in ("head", "torso", "tail") for split in ("train", "val", "test"))
 VARIABLE = "TRIPCLICK_HOME"
-_NAME = re.compile(rf"tripclick-({'|'.join(GROUPS)})(?:-({'|'.join(SPLITS)}))?(?:-({'|'.join(KINDS)}))?")
+_NAME = re.compile(r"tripclick-(head|torso(?!.*dctr)|tail(?!.*dctr))(?:-(train|val|test))?(?:-(raw|dctr))?")
 
 
 def is_name(name: str) -> bool:
@@ -27,36 +23,32 @@ def is_name(name: str) -> bool:
     return name == "tripclick" or name.startswith("tripclick-")
 
 
-def source(name: str, part: str) -> str:
-    """The file or folder of the release that holds "documents", "topics" or "qrels", else the ir_datasets id.
+def path_of(name: str, part: str) -> Path | None:
+    """The file of "topics" or "qrels", or the folder of "documents"; None: the archive of ir_datasets holds these.
 
     Raises:
         InputError: an unknown name.
         UnavailableError: no release here, or one without this part.
     """
     match = _NAME.fullmatch(name)
-    if name != "tripclick" and not match:
-        raise InputError(f"{name}: expected tripclick, or tripclick-GROUP-SPLIT[-KIND] as in tripclick-head-val-dctr")
-    if part == "documents":
-        relative = part
-    elif not match:
-        raise InputError(f"tripclick: has {part} by group; expected a name as {NAMES[2]}")
-    else:
-        group, split, kind = match[1], match[2] or "test", match[3] or "raw"
-        if part == "qrels" and kind == "dctr" and group != "head":
-            raise InputError(f"{name}: DCTR grades exist for head only; expected tripclick-{group}-{split}-raw")
-        of = f"{kind}." if part == "qrels" else ""
-        relative = f"{part}/{part}.{of}{group}.{split}.txt"
-    if not _path(relative) and (_irds_folder() / "benchmark.tar.gz").exists():
+    if not match and (name, part) != ("tripclick", "documents"):
+        raise InputError(
+            f"{name}: expected tripclick, or tripclick-GROUP-SPLIT[-KIND] for topics and qrels, as in "
+            "tripclick-head-val-dctr (dctr of head only)"
+        )
+    relative = part
+    if match and part != "documents":
+        kind = f"{match[3] or 'raw'}." if part == "qrels" else ""
+        relative = f"{part}/{part}.{kind}{match[1]}.{match[2] or 'test'}.txt"
+    if not _in_releases(relative) and (_irds_folder() / "benchmark.tar.gz").exists():
         if part == "documents":
-            return "tripclick"
+            return None
         ir_datasets = require("ir_datasets", "TripClick's archive", "ir_datasets")
         next(iter(ir_datasets.load("tripclick/test/head").queries_iter()))  # unpacks topics and qrels
-    if path := _path(relative):
+    if path := _in_releases(relative):
         return path
-    tried = [str(folder / relative) for folder in folders()]
-    missing = f"; looked for {' and '.join(tried)}" if tried else ""
-    raise UnavailableError(f"{name}: the {part} are not here{missing}; {how()}")
+    tried = " and ".join(str(folder / relative) for folder in folders()) or "no folder"
+    raise UnavailableError(f"{name}: the {part} are not here; looked for {tried}; {how()}")
 
 
 def how() -> str:
@@ -71,29 +63,14 @@ def how() -> str:
 def folders() -> list[Path]:
     """The folders of unpacked releases: TRIPCLICK_HOME (or its `benchmark`), and those of ir_datasets."""
     candidates = [_irds_folder() / "benchmark", _irds_folder() / "topics_and_qrels" / "benchmark"]
-    there = [folder for folder in candidates if folder.is_dir()]
     if named := os.environ.get(VARIABLE):
         home = Path(named).expanduser()
-        return [home / "benchmark" if (home / "benchmark").is_dir() else home, *there]
-    return there
+        candidates = [home / "benchmark", home, *candidates]
+    return [folder for folder in candidates if folder.is_dir()]
 
 
-def holds_documents(folder: Path) -> bool:
-    """Whether a folder, or its folder `documents`, holds document files of a release."""
-    return any(any(path.glob("docs_grp_*.txt*")) for path in (folder, folder / "documents") if path.is_dir())
-
-
-def document_files(folder: Path) -> Iterator[Path]:
-    """The document files of a release by number: docs_grp_2.txt before docs_grp_10.txt."""
-    files = [path for path in folder.rglob("docs_grp_*.txt*") if path.name.endswith((".txt", ".txt.gz"))]
-    if not files:
-        raise InputError(f"{folder}: no docs_grp_*.txt here; expected the folder `documents` of the TripClick release")
-    yield from sorted(files, key=lambda path: ([int(digits) for digits in re.findall(r"\d+", path.name)], str(path)))
-
-
-def _path(relative: str) -> str:
-    """The path in the first release that has it, or ""."""
-    return next((str(folder / relative) for folder in folders() if (folder / relative).exists()), "")
+def _in_releases(relative: str) -> Path | None:
+    return next((folder / relative for folder in folders() if (folder / relative).exists()), None)
 
 
 def _irds_folder() -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -108,7 +107,7 @@ class IndexRequest(ComputesOnDevices, Request):
         from rnnreranker.data import local
 
         named = self.documents if isinstance(self.documents, str) else ""
-        if named and not os.path.exists(os.path.expanduser(local.source(named, "documents"))):
+        if named and not local.files_of(named, "documents"):
             return self
         first = None
         with contextlib.suppress(*() if self.without_texts else (InputError,)):  # who reads all says what is wrong
@@ -142,19 +141,17 @@ class IndexRequest(ComputesOnDevices, Request):
 def documents_mark(documents: str | GivenDocuments) -> str:
     """A fingerprint of the content of files, or the name of an ir_datasets id."""
     from rnnreranker.data import local, pydoc
-    from rnnreranker.data.names import is_there
 
     if isinstance(documents, GivenDocuments):
         return documents.fingerprint
     if documents == "pydoc":
         return pydoc.fingerprint()
-    source = local.source(documents, "documents")
-    path = Path(source).expanduser()
-    if source.endswith(".npy") and path.is_file():
-        return open_vectors(path).fingerprint
-    if path.is_dir():
-        return files_digest(local.document_files(path), path)[:16]
-    return file_digest(path)[:16] if is_there(source) else source
+    files = local.files_of(documents, "documents")
+    if documents.endswith(".npy"):
+        return open_vectors(files[0]).fingerprint
+    if len(files) > 1:
+        return files_digest(files, files[0].parent)[:16]
+    return file_digest(files[0])[:16] if files else documents
 
 
 def forms_of(given: Form | Sequence[Form]) -> list[Written]:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnreranker.data.names import built_in_lines
+from rnnreranker.base.files import read_lines
+from rnnreranker.data.names import PYDOC_FILES
 from rnnreranker.data.qrels import load_qrels
 
 DECIDED = "qrels-decided.tsv"  # qid, docid, first, second and third grade of the pairs on which two rounds differ
@@ -33,7 +34,7 @@ def judged_twice(name: str) -> Agreement:
         for qid, docid, *grades in decided():
             first[qid, docid], second[qid, docid] = int(grades[0]), int(grades[1])
     else:
-        lines = [line.split() for _, line in built_in_lines(["qrels-shallow-second.txt"]) if line]
+        lines = [line.split() for _, line in read_lines(PYDOC_FILES / "qrels-shallow-second.txt") if line]
         second = {(qid, docid): int(grade) for qid, _, docid, grade in lines}
     both = np.array([(grade, second[pair]) for pair, grade in first.items() if pair in second])
     apart = np.abs(both[:, 0] - both[:, 1])
@@ -45,4 +46,4 @@ def judged_twice(name: str) -> Agreement:
 
 def decided() -> list[list[str]]:
     """The pairs on which the two rounds differ, with the grade of a third judge, which counts."""
-    return [line.split("\t") for _, line in built_in_lines([DECIDED]) if line]
+    return [line.split("\t") for _, line in read_lines(PYDOC_FILES / DECIDED) if line]

@@ -76,7 +76,7 @@ def check_data(plan: Plan, given: str, kind: str) -> None:
             said = f"{name}, and there is no such file here"
             raise UnavailableError(f"needs {next((text for text in texts if text.startswith(f'{name}:')), said)}")
         try:
-            local.source(name, of)
+            local.files_of(name, of)
             if of != "documents" and (name in BUILT_IN_TOPICS or local.kept_at(name)):
                 (load_qrels if of == "qrels" else load_topics)(name)
         except UnavailableError as error:

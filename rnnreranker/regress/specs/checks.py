@@ -188,5 +188,5 @@ def _look_up(name: str, kind: str) -> None:
     for one, of in data_sets(name, kind) if name else ():
         if not is_path(one) and one not in BUILT_IN_TOPICS:
             with contextlib.suppress(UnavailableError):  # known, and not here: the step that needs it says so
-                if local.source(one, of) == one:
+                if not local.files_of(one, of):
                     irds.load(one)
