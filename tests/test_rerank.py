@@ -178,8 +178,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("lexical", [False, True])
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize(
+    ("case", "lexical"), [*((case, False) for case in WRONG), ("true", True), ("queries shifted", True)]
+)
 @pytest.mark.long
 def test_vectors_that_do_not_belong_together_are_reported_once_at_every_door(
     case: str, lexical: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

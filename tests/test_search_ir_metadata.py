@@ -97,7 +97,7 @@ def test_who_made_the_run_is_said_where_it_is_given(world: Path, monkeypatch: py
     monkeypatch.setenv("RNNRERANKER_ACTOR", "team=h2oloo,name=Ada,github=https://github.com/ada,fields=ir;nlp")
     found = search(world, "run.txt")["actor"]
     assert found == {"team": "h2oloo", "name": "Ada", "github": "https://github.com/ada", "fields": ["ir", "nlp"]}
-    for said, message in (("tem=x", "tem: did you mean team"), ("Ada", "expected KEY=VALUE,KEY=VALUE")):
+    for said, message in (("tem=x", "no setting tem, did you mean team"), ("Ada", "expected KEY=VALUE,KEY=VALUE")):
         monkeypatch.setenv("RNNRERANKER_ACTOR", said)
         shutil.rmtree(world / "out", ignore_errors=True)
         with pytest.raises(InputError, match=message):

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import cores
-from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import STDOUT, write_atomically
 from rnnreranker.base.record import commit, versions
+from rnnreranker.base.settings import check_names, located
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.irds import ir_datasets_id
 
@@ -43,9 +43,8 @@ def actor() -> dict[str, Any]:
     if not (said := os.environ.get(ACTOR)):
         return {}
     own = Written.read(f"actor:{said}").params
-    if unknown := [name for name in own or [said] if name not in OF_ACTOR]:
-        hint = nearest(unknown[0], OF_ACTOR)
-        raise InputError(f"{ACTOR}={said}: expected KEY=VALUE,KEY=VALUE; no key {unknown[0]}: {hint}")
+    with located(f"{ACTOR}={said}: expected KEY=VALUE,KEY=VALUE"):
+        check_names(own or [said], OF_ACTOR)
     return {name: str(value).split(";") if name == "fields" else str(value) for name, value in own.items()}
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.device import EXACT
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import path_of
+from rnnreranker.base.settings import check_names
 from rnnreranker.data.documents import GivenDocuments
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.index import opening
@@ -116,9 +117,7 @@ def build_index(
         InputError: no documents, a repeated docid, unknown arguments, an index of other documents in the folder.
         UnavailableError: a BM25 part without Java 21 or newer, a missing encoder.
     """
-    known = [hint.flag for _, hint in settings_with_flags()]
-    if unknown := [name for name in settings if name not in known]:
-        raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
+    check_names(settings, [hint.flag for _, hint in settings_with_flags()])
     folder = path_of(output, "the name of a folder to write", "output")
     if not str(output).strip():
         raise InputError(f"output: got {output!r}; expected the name of a folder to write")
