@@ -16,6 +16,10 @@ import numpy as np
 NONE = np.float32(-np.inf)  # the similarity of a pair that is not known
 ONE = np.uint64(1)
 RANKED = 32  # elements of a row that are ranked, at most; more where lists are longer
+BLOCK = 8  # elements that are ranked at a time
+SPARE = 16  # values that are read or written beyond those that count
+ROWS, STEPS = 16, 12  # rows whose floors are looked for side by side, in so many steps at most
+LONG, STRIPS = 320, 128  # elements of a long row; its parts whose highest elements are looked at
 LANES = 32  # bounds that are kept side by side
 SPARSE = 3  # times as long takes an element of a sparse row as one of a dense row
 
@@ -70,42 +74,159 @@ def bounds(sims, m):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def reach(row, floor, words):  # type: ignore[no-untyped-def]
-    """How many elements of a row reach the floor."""
-    count = np.int32(0)
-    for w in range(words):
-        for lane in range(64):
-            count += np.int32(row[np.uint64(w << 6) + np.uint64(lane)] >= floor)
-    return count
-
-
-@compiled
 def mark(row, floor, raw, packed, marks):  # type: ignore[no-untyped-def]
-    """Set the bits of the elements of a row that reach the floor.
+    """Set the bits of the elements of a row that reach the floor; their number.
 
     raw: 64 bytes; packed: the same as words. A product gathers eight bytes, 0 or 1, as bits.
     """
+    count = np.uint64(0)
     for w in range(len(marks)):
+        first = np.uint64(w << 6)
         for lane in range(64):
-            raw[lane] = row[np.uint64(w << 6) + np.uint64(lane)] >= floor
+            raw[lane] = row[first + np.uint64(lane)] >= floor
         word = np.uint64(0)
         for b in range(8):
             word |= ((packed[b] * np.uint64(0x0102040810204080)) >> np.uint64(56)) << np.uint64(8 * b)
         marks[w] = word
+        count += ones(word)
+    return np.int64(count)
+
+
+@compiled
+def guess_floors(sims, m, least, most, low, high, floors):  # type: ignore[no-untyped-def]
+    """Set for each row a value that `least` to `most` of its elements reach, mostly: `mark_some` looks.
+
+    So many rows at a time, as lanes: that of a lane is the column of a symmetric matrix.
+    """
+    flat, stride = sims.reshape(-1), np.uint64(sims.shape[1])
+    middle, lows = np.empty(ROWS, dtype=np.float32), np.empty(ROWS, dtype=np.float32)
+    highs, counts = np.empty(ROWS, dtype=np.float32), np.empty(ROWS, dtype=np.int32)
+    floors[:] = low
+    if m > LONG and sims[0, 0] != -NONE:
+        guess_long(sims, m, least, most, low, high, floors)
+        return
+    start = low if sims[0, 0] == -NONE else np.float32(0.5) * low + np.float32(0.5) * high  # of a graph: all known
+    for first in range(0, m if m > most else 0, ROWS):
+        middle[:], lows[:], highs[:] = start, low, high
+        for _ in range(STEPS):
+            counts[:] = 0
+            for j in range(0, m - 3, 4):
+                a = np.uint64(j) * stride + np.uint64(first)
+                b, c, d = a + stride, a + np.uint64(2) * stride, a + np.uint64(3) * stride
+                for lane in range(ROWS):
+                    at, floor = np.uint64(lane), middle[lane]
+                    counts[lane] += (
+                        np.int32(flat[a + at] >= floor)
+                        + np.int32(flat[b + at] >= floor)
+                        + np.int32(flat[c + at] >= floor)
+                        + np.int32(flat[d + at] >= floor)
+                    )
+            for j in range(m & ~3, m):
+                a = np.uint64(j) * stride + np.uint64(first)
+                for lane in range(ROWS):
+                    counts[lane] += np.int32(flat[a + np.uint64(lane)] >= middle[lane])
+            wrong = 0
+            for lane in range(ROWS):
+                floor = middle[lane]
+                few, many = counts[lane] < least and floor > low and first + lane < m, counts[lane] > most
+                highs[lane] = floor if few else highs[lane]
+                lows[lane] = floor if many else lows[lane]
+                half = np.float32(0.5) * lows[lane] + np.float32(0.5) * highs[lane]
+                middle[lane] = half if few or many else floor
+                wrong += few or many
+            if wrong == 0:
+                break
+        total = np.float32(0)
+        for lane in range(ROWS):
+            floors[first + lane] = middle[lane]
+            total += middle[lane]
+        start = total / np.float32(ROWS)
+
+
+@compiled
+def guess_long(sims, m, least, most, low, high, floors):  # type: ignore[no-untyped-def]
+    """`guess_floors` of long rows, one after the other: the highest of every STRIPS-th element stand for all."""
+    strips, floor = np.empty(STRIPS, dtype=np.float32), np.float32(0.5) * low + np.float32(0.5) * high
+    for i in range(m):
+        row, above, below = sims[i], high, low
+        strips[:] = NONE
+        for first in range(0, m, 64):
+            at = np.uint64(first & (STRIPS - 1))
+            for lane in range(64):
+                value = row[np.uint64(first) + np.uint64(lane)]
+                highest = strips[at + np.uint64(lane)]
+                strips[at + np.uint64(lane)] = value if value > highest else highest
+        for _ in range(STEPS):
+            count = np.int32(0)
+            for lane in range(STRIPS):
+                count += np.int32(strips[lane] >= floor)
+            if least <= count <= most:
+                break
+            above, below = (floor, below) if count < least else (above, floor)
+            floor = np.float32(0.5) * below + np.float32(0.5) * above
+        floors[i] = floor
+
+
+@compiled
+def mark_some(row, least, most, low, high, raw, packed, marks):  # type: ignore[no-untyped-def]
+    """Mark `least` to `most` of the highest of a row, or all known ones where they are fewer: their number.
+
+    low, high: what all known ones reach, and what none but the element itself is above.
+    Of equal ones that would be more the first are taken.
+    """
+    n = mark(row, low, raw, packed, marks)
+    if n <= most:
+        return n
+    high = np.nextafter(high, -NONE)
+    while True:
+        floor = np.float32(0.5 * (np.float64(low) + np.float64(high)))
+        if floor <= low or floor >= high:
+            break
+        n = mark(row, floor, raw, packed, marks)
+        if least <= n <= most:
+            return n
+        low, high = (floor, high) if n > most else (low, floor)
+    spare, j = least - mark(row, high, raw, packed, marks), 0  # all below `high` that count are equal to `low`
+    while spare > 0:
+        if row[j] == low:
+            marks[j >> 6] |= ONE << np.uint64(j & 63)
+            spare -= 1
+        j += 1
+    return least
+
+
+@compiled
+def gather(row, marks, elements, values):  # type: ignore[no-untyped-def]
+    """Put the elements that are marked, and their values, one after the other."""
+    n = np.uint64(0)
+    for w in range(len(marks)):
+        rest = marks[w]
+        while rest:
+            j = np.uint64(w << 6) + lowest(rest)
+            rest &= rest - ONE
+            elements[n], values[n] = j, row[j]
+            n += ONE
 
 
 @compiled
 def rank(values, n, ranks):  # type: ignore[no-untyped-def]
     """Set ranks[:n] to those of values[:n] from the highest, 0; equal ones rank as they stand. Both have spare room."""
-    wide = (n + 7) & ~7
-    values[n:wide] = NONE
+    wide = (n + BLOCK - 1) // BLOCK * BLOCK
+    for e in range(n, wide):
+        values[e] = NONE
     ranks[:wide] = 0
-    for f in range(0, wide, 4):
+    for f in range(0, wide, BLOCK):
         a, b, c, d = values[f], values[f + 1], values[f + 2], values[f + 3]
+        p, q, r, s = values[f + 4], values[f + 5], values[f + 6], values[f + 7]
         for e in range(wide):
             value = values[e]
-            ranks[e] += np.int32(a > value) + np.int32(b > value) + np.int32(c > value) + np.int32(d > value)
-    if ranks[:n].sum() != n * (n - 1) // 2:  # some are equal
+            above = np.int32(a > value) + np.int32(b > value) + np.int32(c > value) + np.int32(d > value)
+            below = np.int32(p > value) + np.int32(q > value) + np.int32(r > value) + np.int32(s > value)
+            ranks[e] += above + below
+    total = 0
+    for e in range(n):
+        total += ranks[e]
+    if total != n * (n - 1) // 2:  # some are equal
         for e in range(n):
             for f in range(e):
                 ranks[e] += values[f] == values[e]
@@ -119,44 +240,22 @@ def neighbours(sims, m, length, columns, top, low, high, listed, short, nearest,
     candidates, -1 where one knows fewer, without itself and the query.
     """
     words, lenders = (m + 63) >> 6, closest.shape[1]
-    elements, values = np.empty(m + 16, dtype=np.uint32), np.empty(m + 16, dtype=np.float32)
-    ranks, close = np.empty(m + 16, dtype=np.int32), np.empty(lenders + 1, dtype=np.int32)
+    elements, values = np.empty(m + SPARE, dtype=np.uint32), np.empty(m + SPARE, dtype=np.float32)
+    ranks, close = np.empty(m + SPARE, dtype=np.int32), np.empty(lenders + 1, dtype=np.int32)
     raw, marks = np.empty(64, dtype=np.uint8), np.empty(words, dtype=np.uint64)
+    packed = raw.view(np.uint64)
     least = min(m, max(length, top, lenders + 2 if lenders else 0))
-    most = max(RANKED, least + least // 4)
-    floor, all_first = np.float32(0.5 * low + 0.5 * high), m <= most or sims[0, 0] == -NONE
+    most = (least + 11) & ~7 if m <= 64 else max(RANKED, least + least // 4)
+    floors = np.empty(sims.shape[1], dtype=np.float32)
+    guess_floors(sims, m, least, most, low, high, floors)
     for i in range(m):
         row = sims[i]
-        below, above = min(low, row[i]), np.nextafter(high, -NONE)  # what all known ones reach, and one at most
-        floor, spare, far = below if all_first else floor, 0, False
-        count = reach(row, floor, words)
-        while count > most or (count < least and floor > below):
-            below, above = (floor, above) if count > most else (below, floor)
-            half = np.float32(0.5 * (np.float64(below) + np.float64(above)))
-            if below < half < above:
-                near = np.float32(0.75) * floor + np.float32(0.25) * half  # that of the row before is nearly right
-                floor, far = half if far or not below < near < above else near, True
-                count = reach(row, floor, words)
-                continue
-            floor, count = below, reach(row, below, words)
-            if count > most:  # of equal ones the first
-                spare = least - reach(row, above, words)
-            break
-        mark(row, above if spare else floor, raw, raw.view(np.uint64), marks)
-        for j in range(m if spare else 0):
-            if row[j] == floor and spare:
-                marks[j >> 6] |= ONE << np.uint64(j & 63)
-                spare -= 1
-        n = np.uint64(0)
-        for w in range(words):
-            rest = marks[w]
-            while rest:
-                j = np.uint64(w << 6) + lowest(rest)
-                rest &= rest - ONE
-                elements[n], values[n] = j, row[j]
-                n += ONE
-        rank(values, np.int64(n), ranks)
-        e, near, lent, own, query = np.uint64(0), np.uint64(0), np.uint64(0), np.int32(m), np.int32(m)
+        n = mark(row, floors[i], raw, packed, marks)
+        if n > most or (n < least and floors[i] > min(low, row[i])):
+            n = mark_some(row, least, most, min(low, row[i]), high, raw, packed, marks)
+        gather(row, marks, elements, values)
+        rank(values, n, ranks)
+        e, near = np.uint64(0), np.uint64(0)
         for w in range(words):
             inside, brief, rest = np.uint64(0), np.uint64(0), marks[w]
             while rest:
@@ -169,32 +268,55 @@ def neighbours(sims, m, length, columns, top, low, high, listed, short, nearest,
         for f in range(n):
             nearest[i, near] = elements[f]
             near += np.uint64(ranks[f] < top)
-        nearest[i, np.int64(near) : top] = i
+        for t in range(np.int64(near), top):
+            nearest[i, t] = i
         if top == 1:
             nearest[i, 0] = i
         if lenders and i:
-            for f in range(n):
-                own, query = ranks[f] if elements[f] == i else own, ranks[f] if elements[f] == 0 else query
-            for f in range(n):
-                r = ranks[f]
-                close[lent] = elements[f]
-                lent += np.uint64((r - (own < r) - (query < r) < lenders) & (r != own) & (r != query))
-            for f in range(lenders):
-                closest[i - 1, f] = close[f] if f < lent else -1
+            lent, limit, own, query = np.uint64(0), lenders, m, m
+            if marks[0] & ONE:
+                query = ranks[0]
+            if marks[i >> 6] >> np.uint64(i & 63) & ONE:
+                before = ones(marks[i >> 6] & ((ONE << np.uint64(i & 63)) - ONE))
+                for w in range(i >> 6):
+                    before += ones(marks[w])
+                own = ranks[before]
+            limit += min(own, query) < limit
+            limit += max(own, query) < limit
+            for e in range(n):
+                close[lent] = elements[e]
+                lent += np.uint64((ranks[e] < limit) & (ranks[e] != own) & (ranks[e] != query))
+            for e in range(lenders):
+                closest[i - 1, e] = close[e] if e < lent else -1
 
 
 @compiled
 def reciprocal(listed, m, sets):  # type: ignore[no-untyped-def]
-    """Set the bits of the elements that each lists and that list it."""
-    for i in range(m):
-        of_row, shift = np.uint64(i >> 6), np.uint64(i & 63)
-        for w in range((m + 63) >> 6):
-            rest, both = listed[i, w], np.uint64(0)
-            while rest:
-                bit = lowest(rest)
-                rest &= rest - ONE
-                both |= ((listed[np.uint64(w << 6) + bit, of_row] >> shift) & ONE) << bit
-            sets[i, w] = both
+    """Set the bits of the elements that each lists and that list it: 64 x 64 bits at a time are mirrored."""
+    words, block = (m + 63) >> 6, np.empty(64, dtype=np.uint64)
+    for v in range(words):
+        for w in range(words):
+            first, last = 64 * w, min(64 * w + 64, m)
+            block[last - first :] = 0
+            for i in range(first, last):
+                block[i - first] = listed[i, v]
+            mirror(block)
+            for i in range(64 * v, min(64 * v + 64, m)):
+                sets[i, w] = listed[i, w] & block[i - 64 * v]
+
+
+@compiled
+def mirror(block):  # type: ignore[no-untyped-def]
+    """Mirror 64 x 64 bits: halves are exchanged across the diagonal, then quarters, down to single bits."""
+    width, mask = np.int64(32), np.uint64(0xFFFFFFFF)
+    while width:
+        for first in range(0, 64, 2 * width):
+            for i in range(first, first + width):
+                change = ((block[i] >> np.uint64(width)) ^ block[i + width]) & mask
+                block[i] ^= change << np.uint64(width)
+                block[i + width] ^= change
+        width >>= 1
+        mask ^= mask << np.uint64(width)
 
 
 @compiled
