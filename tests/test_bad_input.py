@@ -274,7 +274,7 @@ def test_documents(files: Path, expect_refusal: Refusal) -> None:
     ("content", "expected"),
     [
         (b"5\n", "bad.jsonl:1: a JSON int; expected an object"),
-        (b'{"id": "a", "_id": "b", "text": "x"}\n', "bad.jsonl:1: _id and id differ; expected one key with the id"),
+        (b'{"id": "a", "_id": "b", "text": "x"}\n', "bad.jsonl:1: id and _id differ; expected one key with the id"),
         (b'{"id": "a", "text": "x"}\n["id"]\n', "bad.jsonl:2: a JSON list; expected an object"),
         (b'{"id": "a", "text": ["x"]}\n', 'bad.jsonl:1: "text" is a list; expected a string'),
         (b'{"id": "a", "text": "x"\n', "bad.jsonl:1: not JSON"),

@@ -73,7 +73,7 @@ def test_runs_of_every_kind(files: Path) -> None:
     ):
         assert evaluate_run(frame, {"q1": {"x": 1}}, "RR@10").iloc[0, 0] == 0
     for wrong, said in (
-        (frame.assign(doc_id=["b", None, "c"]), "run: doc_id nan is of type float; expected text"),
+        (frame.assign(doc_id=["b", None, "c"]), "run: doc_id has a float; expected text"),
         ({"q1": {}}, "none of its 1 queries has entries"),
         ([1], "run: list; expected a Run, a file"),
         (frame[["doc_id", "score"]], "run: DataFrame without query_id; expected a Run, a file"),

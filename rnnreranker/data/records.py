@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import first_line, read_lines, rereadable
 from rnnreranker.base.strict import checked_record, parse_record, read_json
@@ -47,15 +48,19 @@ class Shape:
     words: bool = False
     tags: Callable[[Path], Records] | None = None
 
-    def header(self, cells: Sequence[str]) -> tuple[str, ...]:
+    def header(self, cells: Sequence[str], where: str) -> tuple[str, ...]:
         """The names in the first line of a file; () if it is a record.
 
-        They begin with the name of an id, or have the name of the last needed field behind the first column.
+        They begin with the name of an id, or with another known one before an id.
         """
         names = tuple(cell.strip().strip('"') for cell in cells)
         first, *others = map(_letters, names)
         ids = {name for field, group in self.names.items() if field.endswith("id") for name in group}
-        return names if first in ids or {*others} & {*self.names[self.columns[0][-1]]} else ()
+        if first in ids or (ids & {*others} and first in {name for group in self.names.values() for name in group}):
+            return names
+        if {*others} & {*self.names[self.columns[0][-1]]}:
+            notice(f"{where}: taken for a record, as it names no id; expected names as {self.expected}")
+        return ()
 
     def values(self, record: Mapping[str, Any], where: str) -> list[str]:
         """The fields of a record as texts, "" for an absent optional one.
@@ -157,7 +162,7 @@ def of_columns(path: Path, shape: Shape) -> Records:
         where = f"{path}:{number}"
         cells = columns_of(line, where) if shape.words else line.rstrip("\r").split("\t")
         if not names:
-            names = shape.header(cells)
+            names = shape.header(cells, where)
             if named := bool(names):
                 shape.values(dict.fromkeys(names, ""), where)
                 continue

@@ -50,7 +50,7 @@ class RnnParams(Params):
     0.451
     >>> RnnParams(k=0, lam=1.5)
     Traceback (most recent call last):
-    rnnreranker.base.errors.InputError: k=0: expected an integer >= 1; lam=1.5: expected a number in [0, 1]
+    rnnreranker.base.errors.InputError: k=0: expected an integer >= 1; lam=1.5: expected a finite number >= 0 and <= 1
     """
 
     section: ClassVar[str] = "rnn"
