@@ -116,7 +116,7 @@ def test_what_is_trained_indexes_and_searches(world: Path) -> None:
     with (world / "documents.jsonl").open("a") as file:
         file.write('{"id": "strange", "contents": "nobody knows"}\n')
     made = ["--documents", str(world / "documents.jsonl"), "--encoder", str(world / "out")]
-    with pytest.raises(InputError, match="max_length=9: .* cuts no texts; leave it out"):
+    with pytest.raises(InputError, match=r"max_length=9: .* cuts no texts; leave it out"):
         index([*made, "--encoder", f"{world / 'out'}:max_length=9", "--output", str(world / "index")])
     assert index([*made, "--output", str(world / "index")]) == 0
     asked = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--rerank", "none"]
