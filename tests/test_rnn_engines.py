@@ -303,7 +303,7 @@ def test_a_machine_without_a_writable_folder_compiles_in_memory(monkeypatch: pyt
             raise RuntimeError("cannot cache function: no locator available for file")
         return lambda function: function
 
-    monkeypatch.setattr(kernel.numba, "njit", njit)
+    monkeypatch.setattr("numba.njit", njit)
     assert kernel.kept("void()")(by_each) is by_each
     assert asked == [True, False]
 
