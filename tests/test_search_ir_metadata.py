@@ -123,6 +123,7 @@ def test_repro_eval_reads_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setitem(sys.modules, "pkg_resources", types.ModuleType("pkg_resources"))
     from repro_eval.metadata import MetadataAnalyzer, MetadataHandler
 
+    monkeypatch.setattr("rnnreranker.search.ir_metadata.commit", lambda: "0043e382")  # a number for YAML 1.2
     annotated = world / "annotated"
     annotated.mkdir()
     for name, k in (("one", "5"), ("other", "5"), ("wider", "8")):

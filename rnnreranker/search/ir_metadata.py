@@ -94,7 +94,16 @@ def write_ir_metadata(
         "actor": actor(),
         "data": {"test collection": _filled(collection), "other": [_filled(own)]},
     }
-    text = yaml.safe_dump(about, sort_keys=False, allow_unicode=True, width=4096)
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes 0043e382, a text for YAML 1.1 and a number for YAML 1.2."""
+
+    def of_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+        style = "'" if _NUMBER.fullmatch(text) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, of_text)
+    text = yaml.dump(about, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
     with write_atomically(path) as stream:
         stream.write(text.encode())
 
@@ -150,6 +159,7 @@ def shown_command(words: Sequence[str]) -> str:
     return shlex.join(shown)
 
 
+_NUMBER = re.compile(r"[-+]?\d+e[-+]?\d+", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"(/|~|\.\.(/|$)|[A-Za-z]:\\)")
 
 
