@@ -126,6 +126,10 @@ def _checked(frame: pandas.DataFrame, source: str) -> pandas.DataFrame:
 
 def as_text(column: pandas.Series, source: str) -> pandas.Series:
     """Ids as text: whole numbers become their digits; InputError: other types."""
+    import pandas
+
+    if isinstance(column.dtype, pandas.StringDtype) and not column.hasnans:
+        return column
     for kind in set(map(type, column)):
         if kind is bool or not issubclass(kind, str | Integral):
             raise InputError(f"{source}: {column.name} has a {kind.__name__}; expected text")

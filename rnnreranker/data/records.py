@@ -68,6 +68,9 @@ class Shape:
         Raises:
             InputError: a needed field is missing, two ids differ, a value is no string.
         """
+        plain = [record[key] if key else "" for key in self._read(tuple(record))]
+        if plain and {*map(type, plain)} == {str}:  # most records
+            return plain
         values = []
         for field, keys in self._keys(tuple(record)):
             value, is_id = record[keys[0]] if keys else None, field.endswith("id")
@@ -82,6 +85,13 @@ class Shape:
                 raise InputError(f"{where}: {' and '.join(keys)} differ; expected one key with the id")
             values.append(value)
         return values
+
+    @functools.lru_cache(maxsize=64)  # noqa: B019  a handful of shapes, which stay
+    def _read(self, keys: tuple[str, ...]) -> list[str]:
+        """The key of each field in such records, "" for an absent one; [] if one has two, or a needed one none."""
+        named = self._keys(keys)
+        clear = all(len(own) == 1 or (not own and field not in self.columns[0]) for field, own in named)
+        return ["".join(own) for _, own in named] if clear else []
 
     @functools.lru_cache(maxsize=64)  # noqa: B019  a handful of shapes, which stay
     def _keys(self, keys: tuple[str, ...]) -> list[tuple[str, list[str]]]:
