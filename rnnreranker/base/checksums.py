@@ -26,8 +26,8 @@ Groups = Mapping[str, Mapping[str, Mapping[str, Any]]]  # group → name of a fi
 
 
 def names_in(folder: Path) -> set[str]:
-    """The files in a folder and below, by their names in it, except the description of an index and Lucene's lock."""
-    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.name != "write.lock")
+    """The files in a folder and below, by their names in it; not an index's description, Lucene's lock, hidden ones."""
+    files = (path.relative_to(folder) for path in folder.rglob("[!.]*") if path.is_file() and path.name != "write.lock")
     return {path.as_posix() for path in files if str(path) != DESCRIPTION}
 
 

@@ -126,7 +126,8 @@ def add_parts(
         gone = [name for name, one in described["parts"].items() if {name, one.get("of")} & replaced]
         lost = {name for part in gone for name in described["files"].pop(part, ())}
         folders = {part.folder or part.name for part in parts}
-        for name in names_in(output) - lost:
+        hidden = {path.name for path in output.glob(".*") if path.is_file()}  # of others, as the notes of a plan
+        for name in hidden | names_in(output) - lost:
             if name.partition("/")[0] not in folders:
                 _link(output / name, result / name)
         described["parts"] = {name: one for name, one in described["parts"].items() if name not in gone}

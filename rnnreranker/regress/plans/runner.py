@@ -141,7 +141,7 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
             for step in steps:  # in their order: what a step waits for is begun before it
                 futures[step.output] = pool.submit(run_step, step)
             lost = {path: state for path, future in futures.items() if (state := future.result())}
-        except BaseException:  # Ctrl-C reaches processes of a terminal as well, SIGTERM does not
+        except BaseException:  # Ctrl-C of a terminal reaches them too, KeyboardInterrupt of a program does not
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(RUNNING):
                 process.terminate()
