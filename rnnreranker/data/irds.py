@@ -28,8 +28,10 @@ def load(name: str) -> Any:
     try:
         return ir_datasets.load(SHORT_NAMES.get(name, name))
     except KeyError:
-        known = [*SHORT_NAMES, *BUILT_IN_TOPICS, *tripclick.NAMES, *reqa.NAMES, *known_names(ir_datasets)]
-        hint = f"{nearest(name, known)}; see the ids of ir-datasets.com"
+        short = [*SHORT_NAMES, *BUILT_IN_TOPICS, *tripclick.NAMES, *reqa.NAMES]
+        near = nearest(name, [*short, *known_names(ir_datasets)])
+        near = near if near.startswith("did you mean") else nearest(name, short)
+        hint = f"write ./{name} for the folder" if os.path.isdir(name) else f"{near}; see the ids of ir-datasets.com"
         raise InputError(f"{name}: neither a file nor a data set known here or to ir_datasets; {hint}") from None
 
 
