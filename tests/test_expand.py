@@ -67,7 +67,7 @@ def test_every_query_keeps_its_candidates_and_none_stands_twice(name: str, made:
 def test_the_first_candidates_stay_and_are_reranked_as_before(factor: float, made: tuple[Inputs, Run]) -> None:
     """What a reranker of context 60 makes of its candidates does not change, whatever the scale of the run."""
     inputs, run = made
-    scaled = Run.from_parts(run.qids, run.offsets, run.docids, run.rows, run.scores * factor)
+    scaled = Run(run.qids, run.offsets, run.ids, run.rows, run.scores * factor)
     expanded = expander("neighbours", inputs).expand(scaled)
     assert expanded.head(60).to_dict() == scaled.head(60).to_dict()
     reranker = RnnReranker(inputs.vectors)

@@ -41,7 +41,7 @@ distinct, codes = np.unique(rows, return_inverse=True)
 docids = np.array([source.docids[row] for row in distinct], dtype=object)
 qids = [f"q{number}" for number in range(queries)]
 scores = np.tile(np.arange(depth, 0, -1.0), queries)
-run = Run.from_parts(qids, np.arange(queries + 1) * depth, docids, codes, scores)
+run = Run(tuple(qids), np.arange(queries + 1) * depth, docids, codes.astype(np.int32), scores)
 vectors = QueryVectors(tuple(qids), rng.standard_normal((queries, source.dimension)).astype(np.float32))
 before, started, used = anonymous(), time.perf_counter(), time.process_time()
 RnnReranker(source, RnnParams(context=depth)).rerank(run, vectors)

@@ -30,7 +30,6 @@ TREC = "q2 Q0 d1 1 2.5 tag\nq1 Q0 d3 1 1.0 tag\nq2 Q0 d2 2 3.5 tag\n"
 def test_docids_are_numbered_as_they_appear_in_whichever_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(reading, "HEAD", 512)
     monkeypatch.setattr(reading, "BLOCK", 512)
     rng = np.random.default_rng(0)
     drawn = [(f"q{place // 40}", f"d{row}") for place, row in enumerate(rng.integers(0, 10**6, 2000) % 300)]
@@ -207,21 +206,6 @@ def test_head_keeps_the_best() -> None:
     assert run.head(1).ranks.tolist() == [1, 1]
     with pytest.raises(InputError, match="depth=0: expected an integer >= 1"):
         run.head(0)
-
-
-def test_from_parts_checks() -> None:
-    docids = np.array(["x", "y"], dtype=object)
-    run = Run.from_parts(["a", "b"], np.array([0, 2, 3]), docids, np.array([1, 0, 1]), np.array([2.0, 1.0, 9.0]))
-    assert run.to_dict() == {"a": {"y": 2.0, "x": 1.0}, "b": {"y": 9.0}}
-    for offsets, rows, scores, message in [
-        ([0, 2], [1, 0], [2.0, 1.0], "offsets: expected 3"),
-        ([0, 2, 3], [1, 0], [2.0, 1.0], "2 rows, 2 scores: expected 3"),
-        ([0, 2, 3], [1, 0, 2], [2.0, 1.0, 1.0], "rows: 0 to 2; expected 0 to 1"),
-        ([0, 2, 3], [1, 0, 1], [1.0, 2.0, 1.0], "query a, docid x: score 2.0"),
-        ([0, 2, 3], [1, 0, 1], [2.0, 1.0, np.nan], "query b, docid y: score nan"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            Run.from_parts(["a", "b"], np.array(offsets), docids, np.array(rows), np.array(scores))
 
 
 def test_runs_of_data_frames_and_arrays() -> None:

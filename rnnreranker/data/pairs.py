@@ -41,7 +41,7 @@ def load_pairs(name: str, depth: int) -> Run:
     rows = [np.fromiter(dict.fromkeys(numbers), dtype=np.int32)[:depth] for numbers in others.values()]
     scores = np.concatenate([np.arange(len(one), 0, -1, dtype=np.float64) for one in rows])
     offsets = np.cumsum([0, *map(len, rows)])
-    return Run.from_parts(list(others), offsets, np.array(list(number_of), dtype=object), np.concatenate(rows), scores)
+    return Run(tuple(others), offsets, np.array(list(number_of), dtype=object), np.concatenate(rows), scores)
 
 
 def _pairs(name: str) -> Iterator[tuple[str, str]]:

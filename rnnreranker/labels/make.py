@@ -69,7 +69,7 @@ class Job:
 
         run = self.run.of_queries(numbers)
         distinct, rows = np.unique(run.rows, return_inverse=True)
-        run = Run.from_parts(run.qids, run.offsets, self.run.docids[distinct], rows, run.scores)
+        run = Run(run.qids, run.offsets, self.run.docids[distinct], rows.astype(np.int32), run.scores)
         given = {
             name: {qid: value[qid] for qid in run.qids} if isinstance(value, dict) else value.of(run.qids)
             for name, value in self.given.items()

@@ -75,43 +75,24 @@ def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.nd
     return able & (rank <= depth)
 
 
-def reordered(
-    offsets: np.ndarray, docids: np.ndarray, scores: np.ndarray, chosen: np.ndarray, new_scores: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The sources of L entries in their new order, (L,) int64, and their new scores, (L,) float64.
-
-    The chosen entries of a query come first, by descending new score, ties by docid; the others follow as a block
+def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
+    """The run with the chosen entries first, by descending new score, ties by docid; the others follow as a block
     (`place_below`), below 0 if none is chosen.
 
-    offsets: (Q+1,) int64; docids: (C,) strings of the chosen entries; scores: (L,) float64; chosen: (L,) bool;
-    new_scores: (C,) float of the chosen entries.
-    """
-    numbers = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    head, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
-    starts, rest_starts = starts_of(chosen, offsets), starts_of(~chosen, offsets)
-    new = np.asarray(new_scores, dtype=np.float64)
-    order = order_by_score(new, docids, numbers[head])
-    head, new = head[order], new[order]
-    lowered = np.empty(len(rest), dtype=np.float64)
-    for query in np.flatnonzero(np.diff(rest_starts)):
-        part = slice(rest_starts[query], rest_starts[query + 1])
-        lowest = new[starts[query + 1] - 1] if starts[query + 1] > starts[query] else 0.0
-        lowered[part] = place_below(lowest, scores[rest[part]])
-    final = np.concatenate([head, rest])  # in their new order, once sorted by query
-    by_query = np.argsort(numbers[final], kind="stable")
-    return final[by_query], np.concatenate([new, lowered])[by_query]
-
-
-def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
-    """The run with the chosen entries first, by their new scores; chosen: (L,) bool; new_scores: (C,) float, finite.
+    chosen: (L,) bool; new_scores: (C,) float of the chosen entries, finite.
 
     >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}})
     >>> with_new_head(run, np.array([True, True, False]), np.array([0.1, 0.7]))["q1"]
     [('b', 0.7), ('a', 0.1), ('c', -0.9)]
     """
-    docids = run.docids_of(np.flatnonzero(chosen))
-    order, scores = reordered(run.offsets, docids, run.scores, chosen, new_scores)
-    return Run.from_parts(run.qids, run.offsets, run.docids, run.rows[order], scores)
+    scores = run.scores.copy()
+    scores[chosen] = new_scores
+    starts = starts_of(chosen, run.offsets)
+    for query in np.flatnonzero(np.diff(starts) < np.diff(run.offsets)):
+        own = slice(run.offsets[query], run.offsets[query + 1])
+        head = scores[own][chosen[own]]
+        scores[own][~chosen[own]] = place_below(head.min() if len(head) else 0.0, run.scores[own][~chosen[own]])
+    return Run.in_order(run.qids, run.queries, run.ids, run.rows, scores)
 
 
 def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> Run:

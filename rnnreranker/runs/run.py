@@ -163,6 +163,13 @@ class Run:
             first, second = repeated
             where = f"query {qids[queries[second]]}: docid {docids.of_rows(rows[[second]])[0]}"
             raise InputError(f"{where} stands there twice (entries {first} and {second}); expected every docid once")
+        return cls.in_order(qids, queries, docids, rows, scores)
+
+    @classmethod
+    def in_order(
+        cls, qids: Sequence[str], queries: np.ndarray, docids: Docids, rows: np.ndarray, scores: np.ndarray
+    ) -> Run:
+        """`from_codes` for entries that are known to be sound."""
         rows = rows.astype(np.int32, copy=False)
         step = np.diff(queries)
         if (step < 0).any() or (np.diff(scores)[step == 0] > 0).any():
@@ -170,27 +177,6 @@ class Run:
             queries, rows, scores = queries[order], rows[order], scores[order]
         rows = rows[by_docid((np.diff(queries) == 0) & (np.diff(scores) == 0), docids, rows)]
         return cls(tuple(qids), offsets_of(queries, len(qids)), docids, rows, scores)
-
-    @classmethod
-    def from_parts(
-        cls, qids: Sequence[str], offsets: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray
-    ) -> Run:
-        """A run from its attributes, with entries in their final order.
-
-        Raises:
-            InputError: lengths or rows that do not fit, scores that are not finite or increase within a query.
-        """
-        qids, scores = tuple(qids), _as_scores(scores)
-        offsets, rows = np.asarray(offsets, dtype=np.int64), np.asarray(rows, dtype=np.int32)
-        if offsets.shape != (len(qids) + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-            raise InputError(f"offsets: expected {len(qids) + 1} non-decreasing numbers from 0 for {len(qids)} queries")
-        if not rows.shape == scores.shape == (offsets[-1],):
-            raise InputError(f"{len(rows)} rows, {len(scores)} scores: expected {offsets[-1]}, the last offset")
-        if len(rows) and (rows.min() < 0 or rows.max() >= len(docids)):
-            raise InputError(f"rows: {rows.min()} to {rows.max()}; expected 0 to {len(docids) - 1}")
-        run = cls(qids, offsets, np.asarray(docids, dtype=object), rows, scores)
-        run._check_scores()
-        return run
 
     @classmethod
     def from_pairs(cls, qids: tuple[str, ...], docids: Docids, pairs: np.ndarray, scores: np.ndarray, what: str) -> Run:
@@ -272,23 +258,6 @@ class Run:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {qid: number for number, qid in enumerate(self.qids)}
-
-    def _check_scores(self) -> None:
-        if len(self._numbers) != len(self.qids):
-            raise InputError("qids: a query id stands there twice; expected distinct ids")
-        rising = np.diff(self.scores) > 0
-        starts = self.offsets[1:-1]
-        rising[starts[(starts > 0) & (starts < len(self.scores))] - 1] = False
-        wrong = ~np.isfinite(self.scores)
-        wrong[1:] |= rising
-        if wrong.any():
-            entry = int(np.argmax(wrong))
-            qid = self.qids[int(np.searchsorted(self.offsets, entry, side="right")) - 1]
-            docid = self.docids_of(slice(entry, entry + 1))[0]
-            raise InputError(
-                f"query {qid}, docid {docid}: score {self.scores[entry]} is not finite, or higher than the one before; "
-                "expected finite scores, best first (use Run.from_columns to sort)"
-            )
 
 
 def _as_scores(scores: Any) -> np.ndarray:

@@ -41,4 +41,4 @@ def run_of_rows(
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
     used, numbers = np.unique(np.concatenate(rows), return_inverse=True)
     names = np.array([docids[row] for row in used.tolist()], dtype=object)
-    return Run.from_parts(qids, offsets, names, numbers, np.concatenate(scores))
+    return Run(qids, offsets, names, numbers.astype(np.int32), np.concatenate(scores).astype(np.float64))
