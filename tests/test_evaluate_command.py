@@ -126,15 +126,15 @@ def test_python_measures_what_the_command_writes(files: Path, tmp_path: Path) ->
     named = evaluate_runs(own, qrels, "RR@10 P@1", compare=True, resamples=100).to_dict()
     assert [run["name"] for run in named["runs"]] == ["first", "second"]
     assert [run["mean"] for run in named["runs"]] == [run["mean"] for run in written["runs"]]
-    with pytest.raises(InputError, match=r"^compare needs a baseline .*; seed=-1: expected 0 or more$"):
+    with pytest.raises(InputError, match="seed=-1: expected an integer >= 0"):
         evaluate_runs(paths[:1], qrels, compare=True, seed=-1)
 
 
 def test_wrong_usage_is_refused_before_any_work(files: Path) -> None:
     run = str(files / "one.txt")
     with pytest.raises(InputError) as caught:
-        main([run, run, "--qrels", "none", "--compare", "--per-query", "--resamples", "0", "--seed", "-1"])
-    for part in ("give either --compare or --per-query", "--resamples 0", "--seed -1", "one.txt: given more than once"):
+        main([run, run, "--qrels", "none", "--compare", "--per-query"])
+    for part in ("give either --compare or --per-query", "one.txt: given more than once"):
         assert part in str(caught.value)
     with pytest.raises(InputError, match="--compare needs a baseline"):
         main([run, "--qrels", "none", "--compare"])

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable, write_json
-from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
 
@@ -29,8 +28,8 @@ examples:
 
 
 @dataclass(frozen=True)
-class TableRequest(Request):
-    """What the command prints and writes besides means."""
+class TableRequest(EvaluateRequest):
+    """The flags of the command: what it prints and writes besides means."""
 
     per_query: bool = setting(False, "a row per topic, and `all` for the means")
     json: str | None = setting(None, "write everything, per topic too, to this file", metavar="FILE")
@@ -38,30 +37,28 @@ class TableRequest(Request):
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    args = make_parser().parse_args(argv)
-    table, request = command.request(args, TableRequest), command.request(args, EvaluateRequest)
+    request = command.request(make_parser().parse_args(argv), TableRequest)
     alone = "give --index without --compare and --per-query (--json has its figures per topic)"
     check(
         request,
-        (request.compare and table.per_query, "give either --compare or --per-query (--json writes both)"),
-        (request.index and (request.compare or table.per_query), alone),
+        (request.compare and request.per_query, "give either --compare or --per-query (--json writes both)"),
+        (request.index and (request.compare or request.per_query), alone),
     )
-    check_writable(table.json)
+    check_writable(request.json)
     evaluation = evaluated(request)
-    if table.json:
-        write_json(table.json, evaluation.to_dict())
-    evaluation.show(table.per_query)
+    if request.json:
+        write_json(request.json, evaluation.to_dict())
+    evaluation.show(request.per_query)
     return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
     command.add_words(parser, "runs", "RUN", "TREC or MS MARCO file, plain or .gz")
-    command.add_request_flags(parser, EvaluateRequest, "qrels", "measures", "protocol", "common_topics")
-    command.add_request_flags(parser, TableRequest, "per_query", "json")
-    command.add_request_flags(parser, EvaluateRequest, "index")
+    flags = ("qrels", "measures", "protocol", "common_topics", "per_query", "json", "index")
+    command.add_request_flags(parser, TableRequest, *flags)
     group = parser.add_argument_group("comparison")
-    command.add_request_flags(group, EvaluateRequest, "compare", "resamples", "seed")
+    command.add_request_flags(group, TableRequest, "compare", "resamples", "seed")
     return parser
 
 

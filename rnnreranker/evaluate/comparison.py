@@ -55,36 +55,22 @@ class Comparison:
 def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[Comparison]:
     """Every run after the first against the first, in every measure, by run, then by measure.
 
-    resamples, seed: of the bootstrap; equal seeds give equal intervals, whatever else is compared.
+    resamples >= 1, seed: of the bootstrap; equal seeds give equal intervals, whatever else is compared.
 
     Raises:
-        InputError: fewer than two runs, or resamples below 1.
+        InputError: fewer than two runs.
     """
     if len(scores.runs) < 2:
         raise InputError(f"{len(scores.runs)} run: expected a baseline and at least one run to compare with it")
-    if resamples < 1:
-        raise InputError(f"resamples={resamples}: expected an integer >= 1")
     values = {(run, m): scores.values[run, :, m] for run, m in np.ndindex(len(scores.runs), len(scores.measures))}
-    pairs = [(run, m) for run, m in values if run]
-    rows = differences(values, [((run, m), (0, m)) for run, m in pairs], resamples, seed)
+    pairs = [((run, m), (0, m)) for run, m in values if run]
+    rows = differences(values, pairs, resamples, seed)
     judged, comparisons = scores.judged.mean(axis=1).tolist(), []
-    for (run, m), row in zip(pairs, rows, strict=True):
-        gaps = values[run, m] - values[0, m]
-        comparisons.append(
-            Comparison(
-                run=scores.runs[run],
-                baseline=scores.runs[0],
-                measure=scores.measures[m],
-                value=float(values[run, m].mean()),
-                baseline_value=float(values[0, m].mean()),
-                **row,
-                wins=int((gaps > SAME).sum()),
-                ties=int((np.abs(gaps) <= SAME).sum()),
-                losses=int((gaps < -SAME).sum()),
-                judged=judged[run],
-                baseline_judged=judged[0],
-            )
-        )
+    for ((run, m), base), row in zip(pairs, rows, strict=True):
+        gaps, means = values[run, m] - values[base], (float(values[one].mean()) for one in ((run, m), base))
+        counts = (int(one.sum()) for one in (gaps > SAME, np.abs(gaps) <= SAME, gaps < -SAME))
+        names = scores.runs[run], scores.runs[0], scores.measures[m]
+        comparisons.append(Comparison(*names, *means, *row.values(), *counts, judged[run], judged[0]))  # type: ignore[arg-type]
     return comparisons
 
 
@@ -152,10 +138,8 @@ def differences(
 
 def print_scores(header: Sequence[object], rows: Iterable[Sequence[object]], protocol: str) -> None:
     """Print a table of runs; a protocol other than `trec` gets a column."""
-    table = [list(header), *map(list, rows)]
-    if protocol != "trec":
-        table = [[row[0], "protocol" if row is table[0] else protocol, *row[1:]] for row in table]
-    print_table(table[0], table[1:])
+    named = {} if protocol == "trec" else {"protocol": protocol}
+    print_table([header[0], *named, *header[1:]], [[row[0], *named.values(), *row[1:]] for row in rows])
 
 
 def print_comparisons(scores: Scores, comparisons: Sequence[Comparison]) -> None:

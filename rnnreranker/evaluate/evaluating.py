@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     AnyRun: TypeAlias = str | Path | Run | Mapping[str, Mapping[str, float]] | pandas.DataFrame
 
-ENDINGS = (".txt", ".trec", ".tsv", ".run")  # of files of runs, left out of their names
+ENDINGS = re.compile(r"(\.(txt|trec|tsv|run))?(\.gz)?$")  # of files of runs, left out of their names
 COLUMNS = ["query_id", "doc_id", "score"]  # of a data frame of a run
 
 
@@ -56,8 +57,8 @@ class EvaluateRequest(Request):
         None, "its vectors say how alike the first ten are: cosine@10, and pairs@10 of .9 and more"
     )
     compare: bool = setting(False, "every run against the first")
-    resamples: int = setting(RESAMPLES, "of the bootstrap")
-    seed: int = setting(0, "of the bootstrap")
+    resamples: int = setting(RESAMPLES, "of the bootstrap", at_least=1)
+    seed: int = setting(0, "of the bootstrap", at_least=0)
 
     @property
     def named(self) -> dict[str, tuple[str, AnyRun]]:
@@ -66,9 +67,9 @@ class EvaluateRequest(Request):
         files = [str(run) if isinstance(run, str | Path) else f"run {number}" for number, run in enumerate(every, 1)]
         if repeated := sorted({path for path in files if files.count(path) > 1}):
             raise InputError(f"{', '.join(repeated)}: given more than once")
-        names = [Path(path).name.removesuffix(".gz") for path in files]
-        names = [name.rsplit(".", 1)[0] if name.endswith(ENDINGS) else name for name in names]
-        names = list(self.runs) if isinstance(self.runs, Mapping) else names
+        names = (
+            list(self.runs) if isinstance(self.runs, Mapping) else [ENDINGS.sub("", Path(one).name) for one in files]
+        )
         return dict(zip(names if len({*names}) == len(names) else files, zip(files, every, strict=True), strict=True))
 
 
@@ -145,8 +146,6 @@ def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
     refuse(
         (not count, f"{argument('runs')}: none; give at least one"),
         (request.compare and count < 2, f"{argument('compare')} needs a baseline and at least one more run"),
-        (request.resamples < 1, f"{argument('resamples', request.resamples)}: expected at least 1"),
-        (request.seed < 0, f"{argument('seed', request.seed)}: expected 0 or more"),
         *others,
         *((True, problem) for problem in problems_of(lambda: request.named, lambda: parse_measures(request.measures))),
     )

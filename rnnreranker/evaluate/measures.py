@@ -48,7 +48,10 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
                 if not ir_measures.DefaultPipeline.supports(measure):
                     raise ValueError("no installed package measures it (see the documentation of ir-measures)")
         except NameError:
-            problems.append(f"{name}: no such measure; {_hint(str(name))}")
+            known = {one.casefold(): of.NAME for one, of in ir_measures.measures.registry.items()}
+            word = re.split(r"[(@\d]", str(name))[0]
+            hint = nearest(known.get(word.casefold(), word), known.values())
+            problems.append(f"{name}: no such measure; {hint}")
         except (AssertionError, ValueError, TypeError) as error:
             reason = re.sub(r"invalid param cutoff=<object.*", "the cutoff is missing, as in @10", str(error))
             if reason.startswith("problem parsing"):
@@ -106,12 +109,3 @@ def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:
     (100, 500, 1000)
     """
     return max(LEAST_HITS, *(cutoff_of(measure) or WITHOUT_CUTOFF for measure in parse_measures(measures)))
-
-
-def _hint(name: str) -> str:
-    """What a wrong name may mean."""
-    from ir_measures.measures import registry
-
-    word, cutoff = re.fullmatch(r"(.*?)(?:\(.*\))?@?(\d*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
-    known = next((one for one in registry if one.casefold() == word.casefold()), "")
-    return f"did you mean {known}{cutoff and '@'}{cutoff}?" if known else nearest(word, registry)

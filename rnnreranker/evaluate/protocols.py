@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rnnreranker.base.errors import InputError, nearest
 
@@ -81,21 +81,20 @@ def apply_protocol(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFr
     graded = relevant if protocol == "binary" else kept
 
     frames = {"judged": qrels, "relevant": relevant, "graded": graded}
-    groups: dict[str, tuple[list[Any], pandas.DataFrame]] = {name: ([], frame) for name, frame in frames.items()}
     for measure in measures:
         if protocol == "binary" and measure.params.get("rel", 1) != 1:
             raise InputError(f"{measure}: protocol binary has grades 0 and 1 only; leave the level out")
-        group = "judged" if measure.NAME == "Judged" else "relevant" if _is_binary(measure) else "graded"
-        groups[group][0].append(measure)
-    return [Judged(tuple(members), grades_of(frame)) for members, frame in groups.values() if members]
+    named = [(_judgements_of(measure), measure) for measure in measures]
+    members = {name: tuple(measure for group, measure in named if group == name) for name in frames}
+    return [Judged(own, grades_of(frames[name])) for name, own in members.items() if own]
 
 
-def _is_binary(measure: ir_measures.Measure) -> bool:
-    """Whether the protocol sets the measure's level."""
-    if measure.NAME == "NumRet":
-        return measure.params.get("rel") == 1  # NumRelRet
-    parameter = measure.SUPPORTED_PARAMS.get("rel")
-    return parameter is not None and parameter.default == 1 and "rel" not in measure.params
+def _judgements_of(measure: ir_measures.Measure) -> str:
+    """`judged`, `graded`, or `relevant` where the protocol sets the level."""
+    if measure.NAME in ("Judged", "NumRet"):
+        return "judged" if measure.NAME == "Judged" else "relevant" if measure.params.get("rel") == 1 else "graded"
+    level = getattr(measure.SUPPORTED_PARAMS.get("rel"), "default", None)
+    return "relevant" if level == 1 and "rel" not in measure.params else "graded"
 
 
 def _binarised(qrels: pandas.DataFrame, level: int, keep_negative: bool) -> pandas.DataFrame:

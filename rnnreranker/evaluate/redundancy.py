@@ -19,7 +19,7 @@ NAMES = (f"cosine@{DEPTH}", f"pairs@{DEPTH}")  # of the two figures
 
 def means_of(table: pandas.DataFrame) -> dict[str, float]:
     """Means of both figures over the queries; 0 if there are none."""
-    return {name: float(table[name].to_numpy().mean()) if len(table) else 0.0 for name in NAMES}
+    return dict(table.mean().fillna(0.0))
 
 
 def redundancy(run: Run, vectors: VectorSource) -> pandas.DataFrame:
