@@ -69,8 +69,8 @@ def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[C
     for ((run, m), base), row in zip(pairs, rows, strict=True):
         gaps, means = values[run, m] - values[base], (float(values[one].mean()) for one in ((run, m), base))
         counts = (int(one.sum()) for one in (gaps > SAME, np.abs(gaps) <= SAME, gaps < -SAME))
-        names = scores.runs[run], scores.runs[0], scores.measures[m]
-        comparisons.append(Comparison(*names, *means, *row.values(), *counts, judged[run], judged[0]))  # type: ignore[arg-type]
+        fields: list[Any] = [scores.runs[run], scores.runs[0], scores.measures[m], *means, *row.values(), *counts]
+        comparisons.append(Comparison(*fields, judged[run], judged[0]))
     return comparisons
 
 

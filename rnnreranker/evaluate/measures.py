@@ -48,7 +48,7 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
                 if not ir_measures.DefaultPipeline.supports(measure):
                     raise ValueError("no installed package measures it (see the documentation of ir-measures)")
         except NameError:
-            known = {one.casefold(): of.NAME for one, of in ir_measures.measures.registry.items()}
+            known = {one.casefold(): str(of.NAME) for one, of in ir_measures.measures.registry.items()}
             word = re.split(r"[(@\d]", str(name))[0]
             hint = nearest(known.get(word.casefold(), word), known.values())
             problems.append(f"{name}: no such measure; {hint}")
