@@ -57,7 +57,7 @@ def not_a_command() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnreranker.base.process.phases.LOGGED", 3600.0)
-        patch.setattr("rnnreranker.base.process.quiet.is_command", lambda: False)
+        patch.setattr("rnnreranker.base.process.phases.is_command", lambda: False)
         yield
 
 

@@ -63,7 +63,7 @@ def _ray_worker() -> int:
     while time.monotonic() < deadline:
         for process in psutil.Process().children(recursive=True):
             try:
-                if process.cmdline()[:1] == ["ray::_called"] or process.name().startswith("ray::_called"):
+                if process.cmdline()[:1] == ["ray::PoolActor.run_batch"] or process.name().startswith("ray::PoolActo"):
                     return process.pid
             except psutil.Error:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import io
 import logging
 import os
 import re
@@ -30,7 +31,6 @@ from rnnreranker.base.errors import (
 from rnnreranker.base.method import names as known_methods
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.process import phases
-from rnnreranker.base.process.quiet import quiet_others
 from rnnreranker.base.settings import Hint, Params, Typed, hints_of, typed
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
 
     With RNNRERANKER_TRACEBACK in the environment, an unforeseen error shows its traceback.
     """
-    quiet_others()
+    _quiet_others()
     phases.start()
     try:
         with phases.phase("starting"), of_command():
@@ -70,6 +70,24 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
         print(f"error: {shown(' '.join(said_of(error).split()))}", file=sys.stderr)
         lacking = isinstance(error, UnavailableError | MissingDependencyError)
         return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
+
+
+def _quiet_others() -> None:
+    """Keep warnings, logs and progress bars of libraries out of a pipe or a log file.
+
+    A character that the encoding of a stream lacks becomes an escape.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+    level = logging.WARNING if sys.stderr.isatty() else logging.ERROR
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    LOGGER.setLevel(logging.WARNING)
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")  # also of processes that we start
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
+            os.environ.setdefault("PYTHONWARNINGS", "ignore")
 
 
 def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:
@@ -98,8 +116,9 @@ def say(message: str) -> None:
 
 def notice(message: str) -> None:
     """Report data that look wrong: a command prints `warning: MESSAGE` on stderr, Python calls raise `DataWarning`."""
-    if in_command():
-        say(f"warning: {message}")
+    if in_command() or phases.is_command():
+        with of_command():
+            say(f"warning: {message}")
     else:
         warnings.warn(shown(message), DataWarning, stacklevel=2)
 

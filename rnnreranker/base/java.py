@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
-from rnnreranker.base.process import quiet
-from rnnreranker.base.process.phases import phase
+from rnnreranker.base.process import phases
 
 OLDEST = 21
 LOGGING = "org.apache.logging.log4j"
@@ -64,7 +63,7 @@ def start_java() -> None:
 
 
 @functools.cache
-@phase("starting Java")
+@phases.phase("starting Java")
 def _start() -> None:
     jar = _anserini_jar()
     import jnius_config
@@ -77,7 +76,7 @@ def _start() -> None:
             jnius_config.add_options(*_options(version))
             import jnius
 
-            if not quiet.is_command():
+            if not phases.is_command():
                 level = jnius.autoclass(f"{LOGGING}.Level")
                 jnius.autoclass(f"{LOGGING}.core.config.Configurator").setRootLevel(level.ERROR)
             logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
@@ -120,7 +119,7 @@ def whole_logging() -> Iterator[None]:
         jnius.autoclass(f"{LOGGING}.core.impl.Log4jContextFactory"),
     )
     before = manager.getFactory()
-    if quiet.is_command():
+    if phases.is_command():
         manager.setFactory(whole())
     try:
         yield
@@ -168,7 +167,7 @@ def prebuilt_index_names() -> list[str]:
 def _options(version: int) -> list[str]:
     """Options of the virtual machine: Ctrl-C stays Python's; natives, SLF4J and Unsafe are quiet."""
     options = ["-Xrs", "--enable-native-access=ALL-UNNAMED", "-Dslf4j.internal.verbosity=ERROR"]
-    if quiet.is_command():
+    if phases.is_command():
         options.append(f"-Dlog4j2.loggerContextFactory={QUICK_LOGGING}")
     if version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")

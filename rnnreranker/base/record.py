@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import platform
 import shlex
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
@@ -66,30 +67,11 @@ class Record(Checked):
     seconds: float = 0.0
 
 
-def made_here(
-    kind: str,
-    spec: str,
-    name: str,
-    outcome: dict[str, Any],
-    *,
-    inputs: Mapping[str, str] | None = None,
-    commands: Sequence[Mapping[str, Any]] = (),
-    seconds: float = 0.0,
-) -> Record:
+def made_here(kind: str, spec: str, name: str, outcome: dict[str, Any], seconds: float = 0.0, **others: Any) -> Record:
     """A record of a result of this machine; arguments as in `Record`."""
-    return Record(
-        kind,
-        spec,
-        name,
-        outcome,
-        dict(inputs or {}),
-        [dict(command) for command in commands],
-        commit=commit(),
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=machine(),
-        versions=versions(),
-        seconds=round(seconds, 2),
-    )
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    here = {"commit": commit(), "date": date, "machine": machine(), "versions": versions()}
+    return Record(kind, spec, name, outcome, seconds=round(seconds, 2), **here, **others)
 
 
 def typed(module: str, argv: Sequence[str], without: Sequence[str] = ("--output",)) -> str:
@@ -109,41 +91,31 @@ def typed(module: str, argv: Sequence[str], without: Sequence[str] = ("--output"
 
 
 def of_command(
-    kind: str,
-    name: str,
-    outcome: dict[str, Any],
-    *,
-    module: str,
-    argv: Sequence[str],
-    begun: float,
-    inputs: Mapping[str, str] | None = None,
-    without: Sequence[str] = ("--output",),
+    kind: str, name: str, outcome: dict[str, Any], *, begun: float, inputs: dict[str, str], **command: Any
 ) -> Record:
     """The record of a command's measurement, without a spec.
 
-    kind, name, outcome, inputs: see `Record`; module, argv: of the command; begun: `time.perf_counter()` at its start.
+    kind, name, outcome, inputs: see `Record`; begun: `time.perf_counter()` at its start; command: arguments of `typed`.
     """
     seconds = round(time.perf_counter() - begun, 2)
-    made = [{"command": typed(module, argv, without), "seconds": seconds}]
-    return made_here(kind, "", name, outcome, inputs=inputs, commands=made, seconds=seconds)
+    made = [{"command": typed(**command), "seconds": seconds}]
+    return made_here(kind, "", name, outcome, seconds, inputs=inputs, commands=made)
 
 
 def read_records(path: str | Path) -> list[Record]:
     """The records of a file, in their order, empty without a file; InputError: not a file of `write_records`."""
-    path = Path(path)
-    if not path.is_file():
+    if not Path(path).is_file():
         return []
     content = read_json(path, repair="record it again")
-    if not isinstance(content, dict) or content.get("schema") != SCHEMA or not isinstance(content.get("records"), list):
-        raise InputError(f"{path}: expected records of schema {SCHEMA}; record it again")
-    records = []
-    for number, entry in enumerate(content["records"], 1):
-        try:
-            shared = {name: content[name][entry[name]] for name in SHARED if name in entry}
-            records.append(Record(**{**entry, **shared}))
-        except (InputError, KeyError, IndexError, TypeError) as error:
-            raise InputError(f"{path}: record {number} is not one ({error}); record it again") from None
-    return records
+    try:
+        if content["schema"] != SCHEMA:
+            raise InputError(f"schema {content['schema']!r}")
+        return [
+            Record(**entry | {name: content[name][entry[name]] for name in SHARED if name in entry})
+            for entry in content["records"]
+        ]
+    except (InputError, LookupError, TypeError) as error:
+        raise InputError(f"{path}: expected records of schema {SCHEMA}, got {error}; record it again") from None
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
@@ -151,16 +123,17 @@ def write_records(path: str | Path, records: Iterable[Record]) -> None:
 
     Leaves out empty fields; floats keep `DIGITS` significant digits; each value of the fields in `SHARED` occurs once.
     """
+    compact = functools.partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
     lines: list[str] = []
     shared: dict[str, list[Any]] = {name: [] for name in SHARED}
     for record in records:
-        kept = {key: rounded(value) for key, value in asdict(record).items() if value or key in NEEDED}
-        for name in [name for name in SHARED if name in kept]:
-            shared[name] += [kept[name]] if kept[name] not in shared[name] else []
-            kept[name] = shared[name].index(kept[name])
-        lines.append(json.dumps(kept, ensure_ascii=False, separators=(",", ":")))
-    head = json.dumps({"schema": SCHEMA, **shared}, ensure_ascii=False, separators=(",", ":")).removesuffix("}")
-    text = ",\n".join(lines)
+        kept = {key: value for key, value in rounded(asdict(record)).items() if value or key in NEEDED}
+        for name, known in shared.items():
+            if name in kept:
+                known += [kept[name]] if kept[name] not in known else []
+                kept[name] = known.index(kept[name])
+        lines.append(compact(kept))
+    head, text = compact({"schema": SCHEMA, **shared}).removesuffix("}"), ",\n".join(lines)
     with write_atomically(path) as stream:
         stream.write(f'{head},"records":[\n{text}\n]}}\n'.encode())
 
@@ -171,11 +144,7 @@ def rounded(value: Any) -> Any:
     >>> rounded({"nDCG@10": [0.733812345678912, 12]})
     {'nDCG@10': [0.733812346, 12]}
     """
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}")
-    if isinstance(value, dict):
-        return {key: rounded(entry) for key, entry in value.items()}
-    return [rounded(entry) for entry in value] if isinstance(value, list | tuple) else value
+    return json.loads(json.dumps(value), parse_float=lambda text: float(f"{float(text):.{DIGITS}g}"))
 
 
 def add_records(path: str | Path, new: Sequence[Record]) -> None:
@@ -205,16 +174,12 @@ def versions() -> dict[str, str]:
 def commit() -> str:
     """The commit of the package's checkout, with `+` for uncommitted changes; "" outside a checkout."""
     root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return ""
-    try:
-        head = _git(root, "rev-parse", "--short", "HEAD")
-        changed = _git(root, "status", "--porcelain", "--", "rnnreranker")
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return head + ("+" if changed else "")
-
-
-def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, encoding="utf-8", check=True)
-    return done.stdout.strip()
+    said = []
+    for words in ("rev-parse --short HEAD", "status --porcelain -- rnnreranker") if (root / ".git").exists() else ():
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            said.append(
+                subprocess.check_output(
+                    ["git", *words.split()], cwd=root, stderr=subprocess.DEVNULL, encoding="utf-8"
+                ).strip()
+            )
+    return said[0] + "+" * bool(said[1]) if len(said) == 2 else ""

@@ -76,6 +76,11 @@ def start() -> None:
     _next = _begun + (0 if _terminal else LOGGED)
 
 
+def is_command() -> bool:
+    """Whether this process is a command of this package, so that no other code uses its libraries."""
+    return _begun > 0
+
+
 def clear() -> None:
     """Erase the line before other output."""
     _show("")
