@@ -123,7 +123,7 @@ def test_yaml_that_is_damaged(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     for read in (
         read_yaml,
-        RnnParams.from_yaml,
+        RnnParams.named,
         lambda path: Space.of(path, RnnParams()),
         cells_of,
         read_spec,
@@ -182,7 +182,7 @@ def test_records_of_another_form(tmp_path: Path) -> None:
         [{**good, "versions": 7}],
         [{**good, "outcome": []}],
         [{**good, "kind": "x"}],
-        [{**good, "seconds": "1"}],
+        [{**good, "seconds": "x"}],
     ):
         path.write_text(json.dumps({"schema": 3, "records": records}))
         with pytest.raises(InputError, match=r"x\.json: (record \d is not one|expected records)"):

@@ -114,7 +114,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(name: str, tmp_path: Path, m
         ("label_distribution", {"query_weights": {"a": math.nan}}, "query_weights=.*: expected finite numbers"),
         ("rerank", {"run": {"q1": {"d1": 1.0}}}, "run=.*: expected Run"),
         ("RnnReranker", {"source": "graph"}, "source='graph': expected one of vectors, neighbours, tokens"),
-        ("build_index", {"threads": "2"}, "threads='2': expected an integer >= 1"),
+        ("build_index", {"threads": "two"}, "threads='two': expected an integer >= 1"),
     ],
 )
 def test_what_is_said(name: str, given: Mapping[str, Any], said: str, tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_what_cannot_be_labelled_is_said(tmp_path: Path) -> None:
     source, queries, run = collection(tmp_path)
     with pytest.raises(InputError, match="no judgement has a grade of 1 or more"):
         make_labeler("evidence", source, queries, PARAMS).infer(run, judgements([("q0", "d00", 0)]))
-    with pytest.raises(InputError, match="labeler evidense: no such labeler; did you mean evidence"):
+    with pytest.raises(InputError, match="evidense: no such labeler; did you mean evidence"):
         make_labeler("evidense", source, queries)
     with pytest.raises(InputError, match="method query: needs query vectors and vectors, which were not given"):
         labeler_of("query", Inputs())

@@ -210,7 +210,7 @@ def test_bad_parameters_are_named_all_at_once() -> None:
         PrfParams("rm3")
     with pytest.raises(InputError, match="no setting fb_alpha"):
         make_params("reranker", "prf", {"feedback": "average", "fb_alpha": 0.5})
-    with pytest.raises(InputError, match=r"feedback=rocchio:fb_docs=3: fb_docs twice; give it once"):
+    with pytest.raises(InputError, match="feedback rocchio:fb_docs=3 and fb_docs: fb_docs twice; give it once"):
         make_params("reranker", "prf", {"feedback": {"rocchio": {"fb_docs": 3}}, "fb_docs": 4})
     with pytest.raises(InputError, match="preset tas-b: not known"):
         make_params("reranker", "zhong", {}, "tas-b")

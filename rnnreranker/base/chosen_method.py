@@ -9,7 +9,7 @@ from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, problems_of, refuse
-from rnnreranker.base.method import find, make_params, names, no_method
+from rnnreranker.base.method import find, make_params
 from rnnreranker.base.settings import located
 from rnnreranker.base.written_form import Written
 
@@ -67,13 +67,10 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
     """
     with naming(of, form):
         written = Written.read(form)
-        if written.name not in names(kind):
-            raise InputError(f"{written.name}: {no_method(kind, written.name)}")
-        values, sources = dict(written.params), {}
         method = find(kind, written.name)
-        values = method.settings_of(values) if hasattr(method, "settings_of") else values
-        if getattr(method, "takes_source", False):
-            sources = {key: str(values.pop(key)) for key in SOURCES if key in values}
+        values = method.settings_of(written.params) if hasattr(method, "settings_of") else dict(written.params)
+        taken = SOURCES if getattr(method, "takes_source", False) else {}
+        sources = {key: str(values.pop(key)) for key in taken if key in values}
         for key, value in sources.items():
             if value not in SOURCES[key]:
                 raise InputError(f"{key}={value}: expected one of {', '.join(SOURCES[key])}")

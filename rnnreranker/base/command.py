@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
 import io
 import logging
 import os
@@ -31,7 +32,7 @@ from rnnreranker.base.errors import (
 from rnnreranker.base.method import names as known_methods
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.process import phases
-from rnnreranker.base.settings import Hint, Params, Typed, hints_of, typed
+from rnnreranker.base.settings import Hint, Params, as_number, hints_of
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
@@ -100,9 +101,7 @@ def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what
 
 
 def cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def say(message: str) -> None:
@@ -126,11 +125,6 @@ def notice(message: str) -> None:
 def put(result: object) -> None:
     phases.clear()
     print(shown(str(result)))
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -159,16 +153,14 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def main(function: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], int]:
-    """Decorates a command's `main`: messages name flags and are shown."""
-    return of_command()(function)
+main = of_command()  # decorates a command's `main`: messages name flags and are shown
 
 
 def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
     """The request of a command: fields from the flags of the same names, and `given` ones."""
-    hints = {name: hint for name, hint in hints_of(kind).items() if name not in given}
-    typed = {name: value for name in hints if (value := getattr(args, name, None)) is not None}
-    with naming_flags(hints):
+    names = hints_of(kind).keys() - given.keys()
+    typed = {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    with naming_flags(names):
         return kind(**typed, **given)
 
 
@@ -182,21 +174,21 @@ def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> N
     for name in names:
         hint = hints_of(kind)[name]
         default, about = hint.field.default, hint.field.metadata
-        text = f"{', '.join(known_methods(about['method']))}{about['help']}" if about["method"] else about["help"]
+        text = f"{', '.join(known_methods(about['method'])) if about['method'] else ''}{about['help']}"
         text += f": {', '.join(hint.words)}" if hint.words else ""
-        if isinstance(default, int | float | str | tuple) and hint.number is not bool and default not in ((), ""):
+        if hint.number is not bool and default not in (None, dataclasses.MISSING, (), ""):
             text += f" (default: {' '.join(map(str, default)) if isinstance(default, tuple) else default})"
-        options: dict[str, Any] = {"default": default}
+        options: dict[str, Any] = {"default": default, "choices": hint.words or None}
         if default is dataclasses.MISSING:
-            options = {"required": True}
+            options |= {"default": None, "required": True}
         if hint.number is bool:
-            options |= {"action": "store_const", "const": not default}
+            options = {"default": default, "action": "store_const", "const": not default}
         elif about["many"]:
             options |= {"action": "append", "default": None}
         elif hint.types[0] is Sequence:
             options["nargs"] = "+"
         shown = f"no_{name}" if default is True else hint.flag
-        _add_flag(group, hint, shown, text, metavars.get(name), dest=name, **options)
+        _add_flag(group, hint, shown, text, metavars.get(name, about["metavar"] or None), dest=name, **options)
 
 
 def add_dataclass_flags(
@@ -223,32 +215,23 @@ def add_setting_flag(
     """Add the flag of a setting; before: text before its help; base, hidden: as in `add_dataclass_flags`."""
     hint = hints_of(settings)[name]
     usual = hint.field.default if base is None else getattr(base, name)
-    usual = "none" if usual is None else ("no", "yes")[usual] if isinstance(usual, bool) else usual
-    text = f"{before}{hint.field.metadata.get('help', '')} (default: {usual})"
-    options: dict[str, Any] = {"action": argparse.BooleanOptionalAction} if hint.number is bool else {}
-    if words := hint.words:
-        options = {"choices": [*words, "none"] if hint.optional else words, "metavar": None}
-    options |= {"metavar": hint.flag.upper()} if hint.number in (int, float) else {}
-    _add_flag(group, hint, hint.flag, text, "" if hidden else None, dest=hint.flag, default=None, **options)
+    usual = {"None": "none", "True": "yes", "False": "no"}.get(str(usual), usual)
+    text = f"{before}{hint.field.metadata['help']} (default: {usual})"
+    options: dict[str, Any] = {"metavar": hint.flag.upper()}
+    if hint.number is bool:
+        options = {"action": argparse.BooleanOptionalAction}
+    elif hint.words:
+        options = {"choices": [*hint.words, *hint.nones[1:]], "metavar": None}
+    _add_flag(group, hint, hint.flag, text, "" if hidden else None, dest=hint.flag, **options)
 
 
 def _add_flag(group: Any, hint: Hint, name: str, text: str, value: str | None, **options: Any) -> None:
     """Add a flag; its dataclass refuses what is no number; value: its name in the help, "" hides the flag."""
     if hint.number is not bool:
-        usual = value or hint.field.metadata.get("metavar") or ("N" if hint.number is int else hint.flag.upper())
-        options = {
-            "choices": hint.words or None,
-            "metavar": usual,
-            "type": _reader(hint),
-        } | options
-    help_text = argparse.SUPPRESS if value == "" else text.replace("%", "%%")
-    group.add_argument(flag(name), help=help_text, **options)
-
-
-def _reader(hint: Hint) -> Callable[[str], Any]:
-    if hint.number:
-        return lambda text: hint.checked(Typed(text))[0]
-    return float if float in hint.items else str
+        usual = value or ("N" if hint.number is int else hint.flag.upper())
+        reader: Any = functools.partial(as_number, kind=hint.number) if hint.number else str
+        options = {"metavar": usual, "type": float if float in hint.items else reader} | options
+    group.add_argument(flag(name), help=argparse.SUPPRESS if value == "" else text.replace("%", "%%"), **options)
 
 
 def add_words(parser: Any, name: str, metavar: str, about: str, least: int = 1) -> None:
@@ -264,7 +247,7 @@ def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> ar
         description=description,
         epilog=epilog or None,
         allow_abbrev=False,
-        formatter_class=_Help,
+        formatter_class=functools.partial(argparse.RawDescriptionHelpFormatter, max_help_position=28),
     )
 
 
@@ -279,10 +262,9 @@ def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
 
 
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
-    """The fields of `settings` that were typed; 'none' is None if the field allows it."""
-    hints = hints_of(settings)
-    values = {name: getattr(args, hint.flag, None) for name, hint in hints.items()}
-    return typed({name: value for name, value in values.items() if value is not None}, hints)
+    """The fields of `settings` that were typed."""
+    values = {name: getattr(args, hint.flag, None) for name, hint in hints_of(settings).items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = None, base: P | None = None) -> P:

@@ -6,17 +6,21 @@ import dataclasses
 import functools
 import importlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.settings import Params, hints_of, typed
+from rnnreranker.base.settings import Params, check_names, hints_of
 from rnnreranker.base.written_form import PRESET, Written, shown
 
 PACKAGE = Path(__file__).resolve().parents[1]
 GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels")  # to methods, besides what parts give
+BESIDE = {  # attribute of a method's class with settings beside its `Params` → their title
+    "OfEncoder": "settings of its encoder, which may be among them or behind its name, NAME:KEY=VALUE:",
+    "Beside": "settings of every one of its kind, in the same written form:",
+}
 
 
 class Kind(NamedTuple):
@@ -48,7 +52,7 @@ class Method(Protocol):
     """The class attributes of every method."""
 
     name: ClassVar[str]  # on the command line and in YAML; `names` reads it without importing the file
-    needs: ClassVar[frozenset[str]]  # of `known_needs`
+    needs: ClassVar[frozenset[str]]  # of GIVEN, and of what parts give
     Params: ClassVar[type[Params]]  # its settings
 
 
@@ -72,13 +76,20 @@ def find(kind: str, name: str) -> Any:
     """
     if name in _own(kind):
         return next(one for one in _classes(_own(kind)[name]) if one.name == name)
-    if name not in _foreign(kind):
-        raise InputError(f"{kind} {name}: {no_method(kind, name)}")
-    return _loaded(kind, _foreign(kind)[name])
+    if (entry := _foreign(kind).get(name)) is None:
+        raise InputError(no_method(kind, name))
+    where = f"{kind} {name} of {entry.value}"
+    try:
+        method = entry.load()
+    except Exception as error:  # whatever the other package raises while it is imported
+        raise InputError(f"{where}: cannot be loaded ({type(error).__name__}: {error}); mend or remove it") from error
+    if getattr(method, "name", None) != name or not issubclass(getattr(method, "Params", object), Params):
+        raise InputError(f"{where}: expected a class with this name, and Params of rnnreranker.plugins.Params")
+    return method
 
 
 def no_method(kind: str, name: str) -> str:
-    return f"no such {kind}; {nearest(str(name), names(kind))}"
+    return f"{name}: no such {kind}; {nearest(name, names(kind))}"
 
 
 def methods(kind: str) -> dict[str, Any]:
@@ -94,11 +105,9 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     method = find(kind, name)
     if preset is not None and getattr(method, "inner", None):
         values, preset = {**values, PRESET: preset}, None  # of the method inside
-    own = typed(
-        with_inner(method, values), {field.name: hints_of(method.Params)[field.name] for field in fields_of(method)}
-    )
+    own = check_names(with_inner(method, values), [field.name for field in fields_of(method)])
     usual = defaults_of(method)
-    return dataclasses.replace(method.Params.named(preset, usual) if preset is not None else usual, **own)
+    return dataclasses.replace(usual if preset is None else method.Params.named(preset, usual), **own)
 
 
 def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,12 +121,9 @@ def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     if (inner := getattr(method, "inner", None)) is None:
         return dict(values)
     own = {field.name for field in fields_of(method)}
-    others = {key: value for key, value in values.items() if key not in own}
     form = Written.read(values.get(inner[0], getattr(defaults_of(method), inner[0])))
-    if twice := [key for key in others if key in form.params]:
-        raise InputError(f"{inner[0]}={form}: {twice[0]} twice; give it once")
-    whole = str(Written(form.name, {**form.params, **others}, form.preset))
-    return {inner[0]: whole} | {key: value for key, value in values.items() if key not in others and key != inner[0]}
+    form = form.beside({key: value for key, value in values.items() if key not in own}, inner[0])
+    return {inner[0]: str(form)} | {key: value for key, value in values.items() if key in own - {inner[0]}}
 
 
 def settings_of(method: Any, kind: str, params: Any) -> Any:
@@ -138,24 +144,19 @@ def fields_of(method: Any) -> list[dataclasses.Field[Any]]:
     return [field for field in dataclasses.fields(method.Params) if field.name not in getattr(method, "without", ())]
 
 
-def known_needs() -> tuple[str, ...]:
-    """All inputs that a method may read: those of commands, and those of the parts of an index."""
-    parts = methods("part").values()
-    return (*GIVEN, *(need for part in parts for need in (part.gives, part.gives_queries) if need not in ("", *GIVEN)))
-
-
 @functools.cache
 def _own(kind: str) -> dict[str, str]:
-    """Name → module of the methods of this package."""
-    module_of = {
-        path: ".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts))
-        for path in PACKAGE.glob(KINDS[kind].files)
-    }
-    if not KINDS[kind].imported:
-        named = ((NAMED.findall(path.read_text(encoding="utf-8")), module) for path, module in module_of.items())
-        return dict(sorted((name, module) for own, module in named for name in own))
-    classes = [one for module in module_of.values() for one in _classes(module) if getattr(one, "kind", kind) == kind]
-    return {one.name: one.__module__ for one in sorted(classes, key=lambda one: (getattr(one, "rank", 0), one.name))}
+    """Name → module of the methods of this package, in the order of their `rank` and name."""
+    files, _, imported = KINDS[kind]
+    known = []
+    for path in PACKAGE.glob(files):
+        module = ".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts))
+        if imported:
+            classes = [one for one in _classes(module) if getattr(one, "kind", kind) == kind]
+            known += [(getattr(one, "rank", 0), one.name, module) for one in classes]
+        else:
+            known += [(0, name, module) for name in NAMED.findall(path.read_text(encoding="utf-8"))]
+    return {name: module for _, name, module in sorted(known)}
 
 
 def _classes(module: str) -> list[Any]:
@@ -168,32 +169,18 @@ def _classes(module: str) -> list[Any]:
 def _foreign(kind: str) -> dict[str, metadata.EntryPoint]:
     entry_of: dict[str, metadata.EntryPoint] = {}
     for entry in metadata.entry_points(group=KINDS[kind].group):
-        if entry.name in _own(kind) or entry_of.get(entry.name, entry).value != entry.value:
+        if entry.name in _own(kind) or entry_of.setdefault(entry.name, entry).value != entry.value:
             raise InputError(
                 f"{kind} {entry.name} of {entry.value}: the name is taken; the package must choose another"
             )
-        entry_of[entry.name] = entry
     return entry_of
-
-
-def _loaded(kind: str, entry: metadata.EntryPoint) -> Any:
-    where = f"{kind} {entry.name} of {entry.value}"
-    try:
-        method = entry.load()
-    except Exception as error:  # whatever the other package raises while it is imported
-        raise InputError(f"{where}: cannot be loaded ({type(error).__name__}: {error}); mend or remove it") from error
-    if getattr(method, "name", None) != entry.name or not issubclass(getattr(method, "Params", object), Params):
-        raise InputError(f"{where}: expected a class with this name, and Params of rnnreranker.plugins.Params")
-    if kind != "part" and (strange := sorted(set(getattr(method, "needs", ())) - set(known_needs()))):
-        raise InputError(f"{where}: needs {', '.join(strange)}; expected some of {', '.join(known_needs())}")
-    return method
 
 
 class Inputs:
     """The inputs of methods, each loaded at its first use and then kept.
 
     Args:
-        sources: by the names of `known_needs` with _ for a space: the input, or a function that loads it.
+        sources: by the names of `Method.needs` with _ for a space: the input, or a function that loads it.
 
     >>> inputs = Inputs(topics={"q1": "wing"}, texts=lambda: {"d1": "a wing"})
     >>> inputs.texts
@@ -201,25 +188,21 @@ class Inputs:
     """
 
     def __init__(self, **sources: Any) -> None:
-        if strange := sorted(set(sources) - {need.replace(" ", "_") for need in known_needs()}):
-            raise InputError(f"inputs {', '.join(strange)}: expected some of {', '.join(known_needs())}")
         self._sources = {name: source for name, source in sources.items() if source is not None}
-        self._loaded: dict[str, Any] = {}
         self.compared: Any = None  # the query vectors that were compared with those of the documents
 
     def has(self, need: str) -> bool:
-        """Whether there is an input for a name of `known_needs`; loads nothing."""
+        """Whether there is an input for a name of `Method.needs`; loads nothing."""
         return need.replace(" ", "_") in self._sources
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name not in self._loaded:
-            if name not in self._sources:
-                raise InputError(f"{name.replace('_', ' ')} are needed and were not given")
-            source = self._sources[name]
-            self._loaded[name] = source() if isinstance(source, Callable) else source  # type: ignore[arg-type]
-        return self._loaded[name]
+        if name not in self._sources:
+            raise InputError(f"{name.replace('_', ' ')} are needed and were not given")
+        source = self._sources[name]
+        setattr(self, name, source() if callable(source) else source)
+        return getattr(self, name)
 
 
 def listed() -> Iterator[str]:
@@ -234,30 +217,26 @@ def described(name: str) -> Iterator[str]:
     """The settings of all methods of a name, in lines; InputError: unknown method."""
     kinds = [kind for kind in KINDS if name in names(kind)]
     if not kinds:
-        known = sorted({one for kind in KINDS for one in names(kind)})
-        raise InputError(f"{name}: no such method, {nearest(name, known)}")
+        raise InputError(f"{name}: no such method, {nearest(name, {one for kind in KINDS for one in names(kind)})}")
     for kind in kinds:
         method = find(kind, name)
         yield f"{kind} {name}: {first_line(method)}"
         if presets := sorted(method.Params.presets):
             yield f"  preset={'|'.join(presets)}, or a YAML file"
-        yield from _settings(defaults_of(method), {field.name for field in fields_of(method)})
+        yield from _settings(defaults_of(method), [field.name for field in fields_of(method)])
         if inner := getattr(method, "inner", None):
             yield f"and in the same written form those of the {inner[1]} that {inner[0]} names"
-        if (of_encoder := getattr(method, "OfEncoder", None)) is not None:
-            yield "settings of its encoder, which may be among them or behind its name, NAME:KEY=VALUE:"
-            yield from _settings(of_encoder())
-        if (beside := getattr(method, "Beside", None)) is not None:
-            yield f"settings of every {kind}, in the same written form:"
-            yield from _settings(beside())
+        for beside, title in BESIDE.items():
+            if params := getattr(method, beside, None):
+                yield title
+                yield from _settings(params(), hints_of(params))
 
 
-def _settings(usual: Any, names: Collection[str] | None = None) -> Iterator[str]:
+def _settings(usual: Any, names: Iterable[str]) -> Iterator[str]:
     """Two lines a setting: its default and help, and the values it takes."""
-    for name, hint in hints_of(type(usual)).items():
-        if names is None or name in names:
-            yield f"  {name}={shown(getattr(usual, name))}  {hint.field.metadata.get('help', '')}"
-            yield f"    {hint.expected}"
+    for hint in (hints_of(type(usual))[name] for name in names):
+        default = shown(getattr(usual, hint.field.name))
+        yield f"  {hint.field.name}={default}  {hint.field.metadata.get('help', '')}\n    {hint.expected}"
 
 
 def first_line(method: Any) -> str:

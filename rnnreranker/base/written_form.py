@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rnnreranker.base.arguments import flag
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import Typed
 
 PRESET = "preset"  # a setting of every method that has presets
 _FORM = re.compile(r"(?P<name>[^\n]*?):(?P<settings>\w+=.*)", re.DOTALL)
@@ -22,7 +21,7 @@ class Written:
 
     Attributes:
         name: of the method.
-        params: settings by name; those of a line are `Typed`.
+        params: settings by name; those of a line are texts.
         preset: a published name or a YAML file, which `params` override; "" = none.
 
     >>> Written.read("rnn:k=5,preset=tas-b")
@@ -63,7 +62,7 @@ class Written:
             if one["key"] in params:
                 raise InputError(f"{form}: {one['key']} twice; give it once")
             value = one["plain"] if one["quoted"] is None else re.sub(r"\\(.)", r"\1", one["quoted"])
-            params[one["key"]] = Typed(value)
+            params[one["key"]] = value
             rest = rest[one.end() :]
         return cls(whole["name"], params, str(params.pop(PRESET, "")))
 
@@ -77,7 +76,7 @@ class Written:
         own = dict(typed)
         preset = str(own.pop(PRESET, None) or "")
         if twice := [name for name in own if name in self.params] + ([PRESET] if preset and self.preset else []):
-            raise InputError(f"{of} {self} and {flag(twice[0])}: {twice[0]} twice; give it once")
+            raise InputError(f"{of} {self} and {argument(twice[0])}: {twice[0]} twice; give it once")
         return Written(self.name, {**self.params, **own}, preset or self.preset)
 
     def __str__(self) -> str:

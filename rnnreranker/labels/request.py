@@ -18,7 +18,7 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import fields_of, find, make_params, names, no_method
 from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, check_names, hints_of, is_file_name, sections_of, setting, typed
+from rnnreranker.base.settings import Params, check_names, hints_of, is_file_name, sections_of, setting
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
@@ -118,13 +118,13 @@ def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
     with naming(of, form):
         written = Written.read(form)
         if written.name not in names("labeler"):
-            raise InputError(f"{written.name}: {no_method('labeler', written.name)}")
+            raise InputError(no_method("labeler", written.name))
         method, given, preset = find("labeler", written.name), dict(written.params), written.preset
         own = {field.name for field in fields_of(method)}
         hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
         if method.inner is None:
             check_names(given, [*own, *hints, SOURCE, LABEL_PRESET])
-        of_labels = typed({name: given.pop(name) for name in hints if name in given}, hints)
+        of_labels = check_names({name: given.pop(name) for name in hints if name in given}, hints)
         source, usual = str(given.pop(SOURCE, "vectors")), str(given.pop(LABEL_PRESET, ""))
         if not usual and preset and is_file_name(preset) and "labels" in sections_of(preset):
             usual = preset

@@ -10,7 +10,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, names
-from rnnreranker.base.settings import Params, hints_of, setting, typed
+from rnnreranker.base.settings import Params, check_names, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.train.losses import Loss
 
@@ -49,11 +49,6 @@ class TrainingParams(Params):
         42, "seed of order, dropout, negatives, new layers and held-out queries", at_least=0, tunable=False
     )
 
-    @classmethod
-    def of_section(cls, content: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See `Params.of_section`; the loss may be a mapping."""
-        return {**content, "loss": str(Written.read(content["loss"]))} if content.get("loss") else content
-
     @property
     def ranking(self) -> Loss:
         """The loss; errors as `loss_of`."""
@@ -86,7 +81,7 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
         InputError: settings that the loss ignores, values out of range, unknown loss or preset.
     """
     params = kind.named(preset, base) if preset else base or kind()
-    params = replace(params, **typed(values, hints_of(kind)))
+    params = replace(params, **check_names(values, hints_of(kind)))
     for name, reason in unread(params, params.ranking).items():
         if name in values and getattr(params, name):
             raise InputError(f"{name}={getattr(params, name)}: expected none with {reason}")

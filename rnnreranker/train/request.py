@@ -21,7 +21,7 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs, fields_of, find, methods, names
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Request, asked
-from rnnreranker.base.settings import Params, hints_of, located, setting, typed
+from rnnreranker.base.settings import Params, check_names, hints_of, located, setting
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams, ScorerParams
@@ -220,7 +220,7 @@ def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Trai
         values["loss"] = str(Written.read(values["loss"]))
     hints = hints_of(trained.Params)
     with located(shown):
-        values = typed(values, {field.name: hints[field.name] for field in fields_of(trained)})
+        values = check_names(values, {field.name: hints[field.name] for field in fields_of(trained)})
         params = settings_for(trained.Params, values, written.preset or None, base)
     return Training(trained, params, params.ranking.params)
 

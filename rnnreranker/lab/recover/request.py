@@ -14,7 +14,7 @@ from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose, naming
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.method import methods
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import hints_of, setting, typed
+from rnnreranker.base.settings import check_names, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
@@ -121,7 +121,7 @@ class RecoverRequest(Request):
         with naming("similarity", written):
             if written.name != JOINT:
                 raise InputError(f"expected {JOINT}:KEY=VALUE,…")
-            values = typed(written.params, {n: of for n, of in hints_of(JointParams).items() if n not in NO_SETTINGS})
+            values = check_names(written.params, {n: of for n, of in hints_of(JointParams).items() if n not in NO_SETTINGS})
             base = type(base).named(written.preset, base) if written.preset else base
             own = hints_of(type(base))
             return dataclasses.replace(base, **{name: value for name, value in values.items() if name in own})

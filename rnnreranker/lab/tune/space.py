@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rnnreranker.base.errors import InputError, nearest, require
-from rnnreranker.base.settings import Hint, Params, hints_of, located, typed
+from rnnreranker.base.settings import Hint, Params, hints_of, located
 from rnnreranker.base.strict import read_yaml
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
@@ -106,7 +106,7 @@ class Space:
                 values = [entry["low"], entry["high"]]
             if not isinstance(values, list | tuple) or not values:
                 raise InputError(f"{name}: {reprlib.repr(entry)}; {EXPECTED}")
-            pairs = [known[name].checked(typed({name: value}, known)[name]) for value in values]
+            pairs = [known[name].checked(value) for value in values]
             if problems := [
                 problem for _, problem in pairs if problem
             ]:  # of values that exclude others a trial says it
