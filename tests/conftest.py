@@ -90,6 +90,9 @@ def home(homes: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRe
     if request.path.stem not in OWN_GRAPHS:
         (homes / "graphs").mkdir(exist_ok=True)
         (folder / "graphs").symlink_to(homes / "graphs")
+    if request.path.stem != "test_contents":
+        (homes / "digests").mkdir(exist_ok=True)
+        (folder / "digests").symlink_to(homes / "digests")
     monkeypatch.setenv("RNNRERANKER_HOME", str(folder))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return folder

@@ -27,7 +27,7 @@ def test_the_first_line_that_is_not_blank(tmp_path: Path, content: bytes, line: 
             stream.write(content)
         assert first_line(tmp_path / name) == line
     (tmp_path / "y.gz").write_bytes(b"no gzip")
-    with pytest.raises(InputError, match=r"y\.gz: after 0 bytes of what it holds: not a whole gzip file"):
+    with pytest.raises(InputError, match=r"y\.gz: not a whole gzip file"):
         first_line(tmp_path / "y.gz")
 
 

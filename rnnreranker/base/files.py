@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import glob
 import gzip
 import hashlib
 import json
@@ -22,11 +23,9 @@ from typing import IO, Any
 
 from rnnreranker.base.errors import InputError, no_space
 from rnnreranker.base.given import path_of
-from rnnreranker.base.process.phases import phase
 
 STDOUT = "-"
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
-LARGE = 2**28  # bytes from which a terminal shows that a file is read
 SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is sure to have another time
 
 
@@ -58,14 +57,11 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         return
     with (
         _writing(path),
-        contextlib.nullcontext(path) if path.exists() and not path.is_file() else temporary(path) as name,
+        contextlib.nullcontext(path) if _is_device(path) else temporary(path) as name,
     ):
-        with open(name, "wb") as raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
-                    yield stream  # type: ignore[misc]
-            else:
-                yield raw
+        with open(name, "wb") as raw, contextlib.ExitStack() as stack:
+            zipped = path.suffix == ".gz"
+            yield stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if zipped else raw  # type: ignore[misc]
         if name != path:
             os.replace(name, path)
 
@@ -115,19 +111,12 @@ def put_folder(new: Path, path: Path) -> None:
         InputError: the folder cannot be written.
     """
     path = behind_links(path)
-    aside = _aside(path)
-    try:
-        with _writing(path):
-            if path.exists():
-                if aside.exists():
-                    shutil.rmtree(aside)  # of a write that was killed after its renames
-                os.replace(path, aside)
-            os.replace(new, path)
-    finally:
+    with _writing(path):
         if path.exists():
-            shutil.rmtree(aside, ignore_errors=True)
-        elif aside.exists():
-            os.replace(aside, path)
+            shutil.rmtree(_aside(path), ignore_errors=True)  # of a write that was killed after its renames
+            os.replace(path, _aside(path))
+        os.replace(new, path)
+    shutil.rmtree(_aside(path), ignore_errors=True)
 
 
 def _aside(path: Path) -> Path:
@@ -151,10 +140,9 @@ def temporary(path: Path, make: Callable[[Path], object] = Path.touch) -> Iterat
     """
     own = f".{path.name}.{platform.node()}."
     name = path.with_name(f"{own}{os.getpid()}.{threading.get_native_id()}.tmp")
-    with contextlib.suppress(OSError):
-        for left in os.listdir(path.parent):
-            if left.startswith(own) and left.endswith(".tmp") and _has_ended(left.removeprefix(own).split(".")[0]):
-                _remove(path.with_name(left))
+    for left in path.parent.glob(f"{glob.escape(own)}*.tmp") if os.path.exists("/proc/self") else ():
+        if not os.path.exists(f"/proc/{left.name.removeprefix(own).partition('.')[0]}"):
+            _remove(left)
     _remove(name)  # of an earlier process with our numbers
     try:
         make(name)
@@ -163,23 +151,10 @@ def temporary(path: Path, make: Callable[[Path], object] = Path.touch) -> Iterat
         _remove(name)
 
 
-def _has_ended(process: str) -> bool:
-    """Whether no process of this number runs; False where systems do not say."""
-    with contextlib.suppress(PermissionError, ValueError, OverflowError):
-        try:
-            if os.name == "posix":
-                os.kill(int(process), 0)
-        except ProcessLookupError:
-            return True
-    return False
-
-
 def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):  # after a rename it is not there
-            path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):  # a folder, or a file that has been renamed
+        path.unlink()
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -226,41 +201,42 @@ def rereadable(path: str | os.PathLike[str]) -> Path:
 def _copy(path: Path, inode: int) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="rnnreranker-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with open(path, "rb") as pipe:
-        first = pipe.read(len(GZIP))
-        copy = folder / ("content.gz" if first == GZIP else "content")
-        with open(copy, "wb") as stream:
-            stream.write(first)
-            shutil.copyfileobj(pipe, stream)
-    return copy
+    with open(path, "rb") as pipe, open(folder / "content", "w+b") as stream:
+        shutil.copyfileobj(pipe, stream)
+        stream.seek(0)
+        zipped = stream.read(len(GZIP)) == GZIP
+    return (folder / "content").rename(folder / f"content{'.gz' * zipped}")
 
 
 @contextlib.contextmanager
-def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[], str] = str) -> Iterator[IO[bytes]]:
-    """A stream of the content of a file, decompressed if its name ends in .gz.
+def _reading(path: str | os.PathLike[str], what: str = "file") -> Iterator[None]:
+    """A block that reads a file: its errors are InputErrors."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such {what}; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, expected a {what}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: not a whole gzip file ({error}); get it again") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
 
-    what: the kind of file; at: the position of the block, as `:3` for line 3; both for messages.
+
+@contextlib.contextmanager
+def open_bytes(path: str | os.PathLike[str], what: str = "file") -> Iterator[IO[bytes]]:
+    """A stream of the content of a file, decompressed if its name ends in .gz; what: the kind of file, for messages.
 
     Raises:
         InputError: a missing or unreadable file, a folder, damaged gzip, gzip of another name; also in the block.
     """
     path = path_of(path, f"a {what}")
-    try:
+    with _reading(path, what):
         file = rereadable(path)
         with gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb") as stream:
             if file.suffix != ".gz" and stream.peek(2)[:2] == GZIP:
                 raise InputError(f"{path}: is gzip, but its name does not end in .gz; rename it to {path.name}.gz")
-            try:
-                yield stream  # type: ignore[misc]
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                where = at() or f": after {stream.tell()} bytes of what it holds"
-                raise InputError(f"{path}{where}: not a whole gzip file ({error}); get it again") from None
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such {what}; check the path") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, expected a {what}") from None
-    except OSError as error:
-        raise InputError(f"{path}{at()}: cannot be read ({error.strerror or error})") from None
+            yield stream  # type: ignore[misc]
 
 
 def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
@@ -269,36 +245,30 @@ def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
     Raises:
         InputError: as `open_bytes`; not UTF-8, or a NUL byte (with the line of the first).
     """
-    with open_bytes(path, what) as stream:
-        content = stream.read()
-    check_no_nul(content, path)
-    try:
-        return content.decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: not UTF-8 text; expected a {what} in UTF-8") from None
+    return "".join(line for _, line in read_lines(path, what, end=""))
 
 
-def read_lines(path: str | os.PathLike[str], what: str = "file", errors: str = "strict") -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers from 1, as a stream; errors as `read_text`.
+def read_lines(
+    path: str | os.PathLike[str], what: str = "file", errors: str = "strict", end: str = "\n"
+) -> Iterator[tuple[int, str]]:
+    """The lines of a text file, without their `end`, with their numbers from 1, as a stream; errors as `read_text`.
 
     errors: "replace" replaces bytes that are not UTF-8 by U+FFFD.
     """
-    number = 0
-    with open_bytes(path, what, lambda: f":{number + 1}") as stream:
+    with open_bytes(path, what) as stream:
         for number, content in enumerate(stream, 1):
             check_no_nul(content, path, number)
             try:
                 line = content.decode(errors=errors)
             except UnicodeDecodeError:
                 raise InputError(f"{path}:{number}: not UTF-8 text; expected a {what} in UTF-8") from None
-            yield number, (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n")
+            yield number, (line.removeprefix("\ufeff") if number == 1 else line).removesuffix(end)
 
 
 def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) -> None:
     """Raise InputError for a NUL byte, which ends a text for some programs; line: of the first byte."""
-    if (position := content.find(b"\0")) >= 0:
-        number = line + content.count(b"\n", 0, position)
+    if b"\0" in content:
+        number = line + content.partition(b"\0")[0].count(b"\n")
         raise InputError(f"{path}:{number}: a NUL byte; expected text, get or write the file again")
 
 
@@ -322,45 +292,31 @@ def fingerprint(*parts: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, cached while its size and times stay; InputError: missing or unreadable."""
-    try:
+def file_digest(path: Path, *, known: bool = True) -> str:
+    """The SHA-256 of a file; known: take a kept one while size and times are the same.
+
+    Raises:
+        InputError: missing or unreadable.
+    """
+    with _reading(path):
         path = rereadable(path)
         status = path.stat()
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-    kept = cache_home() / "digests" / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]}.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):  # nothing there, or not ours
-        entry = json.loads(kept.read_text(encoding="utf-8"))
-        if entry["stamp"] == stamp:
-            return str(entry["sha256"])
-    digest = content_digest(path)
-    if time.time_ns() - max(stamp[1:]) > SETTLED:
-        with contextlib.suppress(OSError, InputError):  # a cache that cannot be written costs time alone
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_json(kept, {"path": str(path), "stamp": stamp, "sha256": digest})
-    return digest
-
-
-def content_digest(path: Path) -> str:
-    """The SHA-256 of a file, without the cache; errors as `file_digest`."""
-    try:
+        times = status.st_mtime_ns, status.st_ctime_ns
+        kept = cache_home() / "digests" / fingerprint(str(path.resolve()), status.st_size, *times)
+        with contextlib.suppress(OSError):
+            if known:
+                return kept.read_text(encoding="utf-8")
         with open(path, "rb") as stream:
-            large = os.fstat(stream.fileno()).st_size >= LARGE
-            with phase(f"digest of {path.name}") if large else contextlib.nullcontext():
-                return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise _unreadable(path, error) from None
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        if time.time_ns() - max(times) > SETTLED:
+            with contextlib.suppress(OSError, InputError):  # a cache that cannot be written costs time alone
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                with write_atomically(kept) as cache:
+                    cache.write(digest.encode())
+        return digest
 
 
 def files_digest(files: Iterable[Path], folder: Path) -> str:
     """The SHA-256 of the names, within a folder, and the contents of files, in any order; errors as `file_digest`."""
     lines = sorted(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n" for file in files)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def _unreadable(path: Path, error: OSError) -> InputError:
-    if isinstance(error, FileNotFoundError):
-        return InputError(f"{path}: no such file; it was there or should be: get it again")
-    return InputError(f"{path}: cannot be read ({error.strerror or error})")

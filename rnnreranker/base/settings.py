@@ -161,8 +161,7 @@ class _Names(dict[str, Any]):
 
 
 @functools.cache
-def hints_of(kind: Any) -> dict[str, Hint]:
-    """Name → type and limits of each field of a settings class or request."""
+def _hints_of(kind: Any) -> dict[str, Hint]:
     names = _Names(vars(builtins))
     for one in reversed(kind.__mro__):
         names |= vars(sys.modules[one.__module__])
@@ -176,6 +175,11 @@ def hints_of(kind: Any) -> dict[str, Hint]:
         literal, items = args.get(typing.Literal, ()), args.get(Sequence, ())
         hints[field.name] = Hint(field, (*own,), literal, nones if types.NoneType in args else (), items)
     return hints
+
+
+def hints_of(kind: Any) -> dict[str, Hint]:
+    """Name → type and limits of each field of a settings class or request."""
+    return _hints_of(kind)
 
 
 class Checked:

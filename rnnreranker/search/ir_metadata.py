@@ -44,7 +44,7 @@ def actor() -> dict[str, Any]:
         return {}
     own = Written.read(f"actor:{said}").params
     with located(f"{ACTOR}={said}: expected KEY=VALUE,KEY=VALUE"):
-        check_names(own or [said], OF_ACTOR)
+        check_names(own or {said: ""}, OF_ACTOR)
     return {name: str(value).split(";") if name == "fields" else str(value) for name, value in own.items()}
 
 
