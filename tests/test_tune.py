@@ -295,7 +295,7 @@ def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "my.yaml" not in record.commands[0]["command"]
     report = record.outcome
     assert f"tuned\t{report['held out']['tuned']:.4f}" in printed.out
-    assert RnnParams.from_yaml(tmp_path / "my.yaml").k_exp == 2
+    assert RnnParams.named(tmp_path / "my.yaml").k_exp == 2
     assert report["study"]["trials"] == 4
     for name in ("context", "ablations", "trials"):
         assert (tmp_path / "plots" / f"{name}.svg").read_text().count("<path") > 5

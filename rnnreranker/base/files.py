@@ -59,9 +59,12 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         _writing(path),
         contextlib.nullcontext(path) if _is_device(path) else temporary(path) as name,
     ):
-        with open(name, "wb") as raw, contextlib.ExitStack() as stack:
-            zipped = path.suffix == ".gz"
-            yield stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if zipped else raw  # type: ignore[misc]
+        with open(name, "wb") as raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
+                    yield stream  # type: ignore[misc]
+            else:
+                yield raw
         if name != path:
             os.replace(name, path)
 

@@ -70,7 +70,7 @@ class Record(Checked):
 def made_here(kind: str, spec: str, name: str, outcome: dict[str, Any], seconds: float = 0.0, **others: Any) -> Record:
     """A record of a result of this machine; arguments as in `Record`."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    here = {"commit": commit(), "date": date, "machine": machine(), "versions": versions()}
+    here: dict[str, Any] = {"commit": commit(), "date": date, "machine": machine(), "versions": versions()}
     return Record(kind, spec, name, outcome, seconds=round(seconds, 2), **here, **others)
 
 

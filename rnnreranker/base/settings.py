@@ -113,7 +113,7 @@ class Hint(NamedTuple):
             return None, ""
         if kind and isinstance(value, str):
             value = as_number(value, kind)
-        elif isinstance(value, Mapping) and str in self.types and Mapping not in self.types:
+        elif isinstance(value, Mapping) and self.types == (str,):
             value = str(Written.read(value))
         given = value
         if kind in (int, float):
