@@ -70,7 +70,7 @@ def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[C
         gaps, means = values[run, m] - values[base], (float(values[one].mean()) for one in ((run, m), base))
         counts = (int(one.sum()) for one in (gaps > SAME, np.abs(gaps) <= SAME, gaps < -SAME))
         fields: list[Any] = [scores.runs[run], scores.runs[0], scores.measures[m], *means, *row.values(), *counts]
-        comparisons.append(Comparison(*fields, judged[run], judged[0]))
+        comparisons.append(Comparison(*fields, *(judged[one] for one in (run, 0))))
     return comparisons
 
 
