@@ -51,13 +51,8 @@ def explain(
     explained, useless = taken_apart(base, reranked, reranker, qid)
     known, docids = texts_in(index), [candidate.docid for candidate in explained.candidates]
     texts = {docid: first_line(docid, known[docid]) for docid in docids if docid in known}
-    write_explanation(path, explained, qid=qid, texts=texts, useless=useless, **shown)
+    write_page(path, explanation(explained, qid=qid, texts=texts, useless=useless, **shown))
     say(f"explanation of {qid}: {path}")
-
-
-def write_explanation(path: Path, neighbourhood: Neighbourhood, **shown: Any) -> None:
-    """Write the page of `explanation`."""
-    write_page(path, explanation(neighbourhood, **shown))
 
 
 def explanation(neighbourhood: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], **more: Any) -> str:
