@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,10 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.lab.recover import measure_recovery, visible_positives
 from rnnreranker.lab.recover.__main__ import main
-from rnnreranker.lab.recover.recovery import ranking_measures
+from rnnreranker.lab.recover.recovery import measure_recovery, ranking_measures
 from rnnreranker.lab.recover.request import RecoverRequest, check
-from rnnreranker.lab.recover.similarities import Similarities
-from rnnreranker.labels.methods.simple import JointParams
+from rnnreranker.lab.recover.similarities import cases_of
 from rnnreranker.labels.similarity import GraphSimilarity
 from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
@@ -27,11 +25,11 @@ from rnnreranker.rnn import jaccard_similarity
 
 def test_measures_by_hand() -> None:
     scores, hidden = np.array([0.9, 0.8, 0.8, 0.1, 0.5]), np.array([False, True, False, True, False])
-    found = ranking_measures(scores, hidden, ["a", "b", "c", "d", "e"])  # order a b c e d
+    found = ranking_measures(scores, hidden, np.array(["a", "b", "c", "d", "e"]))  # order a b c e d
     assert found["AP"] == pytest.approx((1 / 2 + 2 / 5) / 2)
     assert found["P@m"] == pytest.approx(1 / 2)
     assert found["AUC"] == pytest.approx((1.5 + 0) / 6)  # b: above e, level with c; d: above none
-    swapped = ranking_measures(scores, hidden, ["a", "c", "b", "d", "e"])  # the tie falls the other way
+    swapped = ranking_measures(scores, hidden, np.array(["a", "c", "b", "d", "e"]))  # the tie falls the other way
     assert (swapped["AP"], swapped["AUC"]) == (pytest.approx((1 / 3 + 2 / 5) / 2), found["AUC"])
 
 
@@ -47,7 +45,7 @@ class Made:
         np.save(folder / "vectors.npy", vectors)
         docids = [f"n{i}" for i in range(6)] + [f"p{i}" for i in range(4)]
         (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
-        self.folder, self.all_vectors = folder, vectors
+        self.folder = folder
         self.vectors = open_vectors(folder)
         query = np.array([[1.0, 0.7, 0.0]], dtype=np.float32)
         self.queries = QueryVectors(("q",), query)
@@ -62,95 +60,94 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(tmp_path_factory.mktemp("recover") / "index")
 
 
-PARAMS = RnnParams(k=3, k_exp=1, tau=0.0, lam=0.5, context=10)
-JOINT = JointParams(**PARAMS.to_dict(), positive_weight=0.6)
-PLAIN = Similarities(PARAMS, JOINT, threads=1)
+PARAMS = RnnParams(k=3, k_exp=1, tau=0.0, lam=0.5, context=10, **{"rank_weight": 0, "run_weight": 0})
+SIMILARITY = "joint:k=3,k_exp=1,tau=0,lam=0.5,context=10,positive_weight=0.6"
+
+
+def cases(made: Made, **others: Any) -> pd.DataFrame:
+    given = {"index": made.folder, "topics": {"q": "text"}, "qrels": made.qrels, "run": made.run}
+    given |= {"encoded_queries": made.queries, "similarity": SIMILARITY, "threads": 1, **others}
+    return cases_of(RecoverRequest(**given))[0]
 
 
 def test_every_positive_is_visible_once_and_judged_candidates_are_ranked(made: Made) -> None:
-    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
-    assert sorted(case.positives[0] for case in cases) == ["p0", "p1", "p2", "p3"]
-    for case in cases:
-        assert case.positives[0] not in case.docids
-        assert "n5" not in case.docids  # not judged
-        assert len(case.docids) == 8
-        assert [docid for docid, hidden in zip(case.docids, case.hidden, strict=True) if hidden] == [
-            docid for docid in case.docids if docid.startswith("p")
-        ]
-    ranked = visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, unjudged="negative")
-    assert all("n5" in case.docids for case in ranked)
+    found = cases(made)
+    assert sorted(found["visible"].unique()) == ["p0", "p1", "p2", "p3"]
+    for _, case in found.groupby("case"):
+        docids = case["docid"].tolist()
+        assert {case["visible"].iloc[0], "n5"}.isdisjoint(docids)  # n5 is not judged
+        assert len(docids) == 8
+        assert case.loc[case["hidden"], "docid"].tolist() == [one for one in docids if one.startswith("p")]
+    assert cases(made, unjudged="negative").groupby("case")["docid"].agg(set).map(lambda own: "n5" in own).all()
 
 
 def test_scores_are_those_of_the_similarity_functions(made: Made) -> None:
-    case = next(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
+    case = cases(made).query("case == 0")
     docids = made.run.ranked("q")
     context = np.vstack([made.queries.vectors, made.vectors.fetch(made.vectors.rows(docids))])[None]
-    probe = docids.index(case.positives[0]) + 1
+    probe = docids.index(case["visible"].iloc[0]) + 1
+    places = [docids.index(docid) for docid in case["docid"]]
     alike = jaccard_similarity(context, PARAMS, probes=(probe,))[0, 0, 1:]
-    places = [docids.index(docid) for docid in case.docids]
-    np.testing.assert_allclose(case.scores["jaccard"], alike[places], rtol=1e-6)
+    np.testing.assert_allclose(case["jaccard"], alike[places], rtol=1e-6)
     near = context[0, 1:] @ context[0, probe]
     mapped = (near - near.min()) / (near.max() - near.min())
-    np.testing.assert_allclose(case.scores["geometric"], mapped[places], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(
-        case.scores["mixed"], 0.5 * case.scores["geometric"] + 0.5 * case.scores["jaccard"], rtol=1e-6
-    )
-    np.testing.assert_allclose(case.raw, (context[0, 1:] @ context[0, 0])[places], rtol=1e-5)
+    np.testing.assert_allclose(case["geometric"], mapped[places], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(case["mixed"], 0.5 * case["geometric"] + 0.5 * case["jaccard"], rtol=1e-6)
+    products = context[0, 1:] @ context[0, 0]
+    np.testing.assert_allclose(case["raw"], products[places], rtol=1e-5)
+    np.testing.assert_allclose(case["margin"], (products - products[probe - 1])[places], rtol=1e-4, atol=1e-6)
 
 
 def test_clusters_are_found_by_the_positive_and_not_by_the_query(made: Made) -> None:
-    found = measure_recovery(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN), rates=(0.375,))
+    found = measure_recovery(cases(made), rates=(0.375,))
     value = {(row["scorer"], row["measure"]): row["value"] for row in found["rows"]}
     assert value["query", "AUC"] == 0
     for scorer in ("geometric", "jaccard", "mixed"):
-        assert value[scorer, "AUC"] == 1
-        assert value[scorer, "AP"] == 1
+        assert value[scorer, "AUC"] == value[scorer, "AP"] == 1
     assert (found["queries"], found["cases"], found["hidden"], found["negatives"]) == (1, 4, 12, 20)
     by_filter = {row["filter"]: row for row in found["filters"]}
-    assert by_filter["rnn"]["positives"] == 1
-    assert by_filter["rnn"]["negatives"] == 0
+    assert (by_filter["rnn"]["positives"], by_filter["rnn"]["negatives"]) == (1, 0)
     assert by_filter["max-score"]["positives"] == 0
     assert by_filter["rnn"]["discarded"] == by_filter["max-score"]["discarded"] == 0.375
 
 
 def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> None:
-    """Each positive in front of the others, as `labels --from neighbours` would have it, and one more filter."""
+    """Each positive in front of the others, as `labels --from neighbours` would have it, and two more filters."""
+    for name in ("vectors.npy", "docid"):
+        (tmp_path / name).write_bytes((made.folder / name).read_bytes())
     write_graph(DenseNeighbours(made.vectors), tmp_path / "neighbours", 3)
-    (tmp_path / "docid").write_bytes((made.folder / "docid").read_bytes())
-    graph = open_neighbours(tmp_path)
-    plain = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
-    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, replace(PLAIN, graph=graph)))
-    for case, without in zip(cases, plain, strict=True):
-        assert list(case.scores) == [*without.scores, "graph-geometric", "graph-jaccard", "graph-mixed", "graph-joint"]
-        order = [case.positives[0], *(docid for docid in made.run.ranked("q") if docid != case.positives[0])]
-        places, rows = [order.index(docid) for docid in case.docids], graph.rows(order)[None]
-        for name in ("geometric", "jaccard", "mixed"):
-            np.testing.assert_array_equal(case.scores[name], without.scores[name])
+    graph, plain, found = open_neighbours(tmp_path), cases(made), cases(made, index=tmp_path, source="both")
+    names = ["graph-geometric", "graph-jaccard", "graph-mixed", "graph-joint"]
+    assert list(found) == [*plain, *names]
+    pd.testing.assert_frame_equal(found[list(plain)], plain)
+    for visible, case in found.groupby("visible"):
+        order = [visible, *(docid for docid in made.run.ranked("q") if docid != visible)]
+        places, rows = [order.index(docid) for docid in case["docid"]], graph.rows(order)[None]
         similarity, first = GraphSimilarity(np.array([10]), PARAMS, None, graph, rows), np.ones(1, dtype=np.int64)
         alike, near = similarity.jaccard(first)[0, 0, places], similarity.geometric(first)[0, 0, places]
-        np.testing.assert_array_equal(case.scores["graph-jaccard"], alike)
-        np.testing.assert_array_equal(case.scores["graph-geometric"], near)
-        np.testing.assert_allclose(case.scores["graph-mixed"], 0.5 * near + 0.5 * alike, rtol=1e-6)
-    found, before = measure_recovery(cases, rates=(0.375,)), measure_recovery(plain, rates=(0.375,))
-    assert before["from_graph"] == []
-    assert len(found["rows"]) == 33
-    names = ["rnn", "joint", "rnn-graph", "joint-graph", "margin", "max-score"]
-    assert [row["filter"] for row in found["filters"]] == names
-    value = {(row["scorer"], row["measure"]): row["value"] for row in found["rows"]}
-    for row in found["from_graph"]:
+        np.testing.assert_array_equal(case["graph-jaccard"], alike)
+        np.testing.assert_array_equal(case["graph-geometric"], near)
+        np.testing.assert_allclose(case["graph-mixed"], 0.5 * near + 0.5 * alike, rtol=1e-6)
+    made_of = measure_recovery(found, rates=(0.375,))
+    assert measure_recovery(plain)["from_graph"] == []
+    assert len(made_of["rows"]) == 33
+    filters = ["rnn", "joint", "rnn-graph", "joint-graph", "margin", "max-score"]
+    assert [row["filter"] for row in made_of["filters"]] == filters
+    value = {(row["scorer"], row["measure"]): row["value"] for row in made_of["rows"]}
+    for row in made_of["from_graph"]:
         beside = value[row["scorer"].removeprefix("graph-"), row["measure"]]
         assert row["difference"] == pytest.approx(value[row["scorer"], row["measure"]] - beside)
-    assert len(found["from_graph"]) == 9
+    assert len(made_of["from_graph"]) == 9
 
 
 def test_what_is_refused(made: Made) -> None:
     few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
     with pytest.raises(InputError, match="no query has 2 positives and a judged negative"):
-        measure_recovery(visible_positives(made.run, few, made.vectors, made.queries, PLAIN))
+        cases(made, qrels=few)
     with pytest.raises(InputError, match="unjudged='negativ': expected one of skip, negative"):
-        check(RecoverRequest("index", "topics", "qrels", unjudged="negativ"))
-    with pytest.raises(InputError, match="query q has no vector"):
-        list(visible_positives(made.run, made.qrels, made.vectors, QueryVectors(("x",), made.queries.vectors), PLAIN))
+        RecoverRequest(index="index", unjudged="negativ")
+    with pytest.raises(InputError, match="topics is missing; qrels is missing"):
+        check(RecoverRequest(index="index"))
 
 
 def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

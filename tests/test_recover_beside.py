@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from rnnreranker import Run
@@ -15,10 +16,9 @@ from rnnreranker.evaluate.comparison import holm, paired_t_test
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.recover import recover
 from rnnreranker.lab.recover.__main__ import main
-from rnnreranker.lab.recover.recovery import cases_of as all_cases
 from rnnreranker.lab.recover.recovery import ranking_measures
 from rnnreranker.lab.recover.request import RecoverRequest
-from rnnreranker.lab.recover.similarities import Visible
+from rnnreranker.lab.recover.similarities import cases_of as all_cases
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.parts.tokens.source import query_tokens
@@ -54,10 +54,17 @@ def words(world: Path, index: Path, *more: object) -> list[str]:
     return [str(word) for word in [*named, "--run", world / "dense.txt", "--context", 25, *more]]
 
 
-def cases_of(world: Path, index: Path, *beside: str, visible: int = 1) -> list[Visible]:
-    sources = world / "topics.tsv", world / "qrels.txt", world / "dense.txt"
-    request = RecoverRequest(index, *sources, similarity="joint:context=25", beside=beside, visible=visible)
-    return all_cases(request)[0]
+def cases_of(world: Path, index: Path, *beside: str, visible: int = 1) -> dict[tuple[str, str], pandas.DataFrame]:
+    """The table of each case, by query and visible positives."""
+    named = {"topics": world / "topics.tsv", "qrels": world / "qrels.txt", "run": world / "dense.txt"}
+    request = RecoverRequest(
+        index=index,
+        **named,
+        similarity="joint:context=25",
+        beside=beside,
+        visible=visible,  # type: ignore[arg-type]
+    )
+    return dict(list(all_cases(request)[0].groupby(["qid", "visible"], sort=False)))
 
 
 def prf_settings() -> dict[str, int]:
@@ -77,32 +84,27 @@ def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: P
         out = tmp_path / f"{name}.txt"
         assert run_search(*named, "--rerank", reranker, "--context", 25, "--output", out) == 0
         run = Run.read(out)
-        for case in found:
-            scores = dict(run[case.qid])
-            np.testing.assert_allclose(case.scores[name], [scores[docid] for docid in case.docids], atol=1e-5)
+        for (qid, _), case in found.items():
+            scores = dict(run[qid])
+            np.testing.assert_allclose(case[name], [scores[docid] for docid in case["docid"]], atol=1e-5)
     topics = dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines())
     source = open_index(str(index)).token_vectors
     asked = query_tokens(source, topics)
     params = PrfParams(f"colbert:{HOW}")
     reranker = PrfReranker(Inputs(tokens=source, query_tokens=asked), params)
     first = Run.read(world / "dense.txt")
-    for case in found:
-        docids = first.ranked(case.qid)
+    for (qid, visible), case in found.items():
+        docids = first.ranked(qid)
         candidates = Candidates(np.array(docids, dtype=object), rows=source.rows(docids))
-        known = [docids.index(case.positives[0])]
-        own = reranker.scores_knowing(Query(case.qid, tokens=asked.one(case.qid)), candidates, known)
-        places = [docids.index(docid) for docid in case.docids]
-        np.testing.assert_array_equal(case.scores["collective-positives"], own[places])
-    assert any((case.scores["collective-positives"] != case.scores["collective"]).any() for case in found)
-    several = cases_of(world, index, COLLECTIVE[1], visible=2)
-    by_positive = {(case.qid, case.positives[0]): case for case in found}
-    one = several[0]
-    expected = np.zeros(len(one.docids))
-    for positive in one.positives:
-        alone = by_positive[one.qid, positive]
-        scores = dict(zip(alone.docids, alone.scores["collective-positives"], strict=True))
-        expected += [scores[docid] / 2 for docid in one.docids]
-    np.testing.assert_allclose(one.scores["collective-positives"], expected, atol=1e-9)
+        own = reranker.scores_knowing(Query(qid, tokens=asked.one(qid)), candidates, [docids.index(visible)])
+        places = [docids.index(docid) for docid in case["docid"]]
+        np.testing.assert_array_equal(case["collective-positives"], own[places])
+    assert any((case["collective-positives"] != case["collective"]).any() for case in found.values())
+    (qid, visible), one = next(iter(cases_of(world, index, COLLECTIVE[1], visible=2).items()))
+    expected = np.zeros(len(one))
+    for positive in visible.split():
+        expected += found[qid, positive].set_index("docid")["collective-positives"][one["docid"]].to_numpy() / 2
+    np.testing.assert_allclose(one["collective-positives"], expected, atol=1e-9)
 
 
 def test_teachers_are_compared_as_one_family(
@@ -124,8 +126,12 @@ def test_teachers_are_compared_as_one_family(
     every = cases_of(world, index, "late", COLLECTIVE[0])
     values: dict[Any, list[float]] = {}
     for scorer in ("late", "collective", "query", "mixed", "joint"):
-        for qid in sorted({case.qid for case in every}):
-            own = [ranking_measures(case.scores[scorer], case.hidden, case.docids) for case in every if case.qid == qid]
+        for qid in sorted({qid for qid, _ in every}):
+            own = [
+                ranking_measures(*(case[column].to_numpy() for column in (scorer, "hidden", "docid")))
+                for (of, _), case in every.items()
+                if of == qid
+            ]
             for measure in own[0]:
                 values.setdefault((scorer, measure), []).append(float(np.mean([one[measure] for one in own])))
     rows = found["beside"]

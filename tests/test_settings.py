@@ -92,11 +92,10 @@ def test_unknown_presets_and_keys(tmp_path: Path) -> None:
 def test_a_training_takes_two_of_the_poolings() -> None:
     """The others are of encoders that are used as they are."""
     from rnnreranker.encode.params import POOLINGS, EncoderParams
-    from rnnreranker.lab.tune import TuneTrainRequest
+    from rnnreranker.train.request import TrainRequest
 
-    request = TuneTrainRequest(index="i", topics="t", qrels="q", encoder="minilm:pooling=max")
     with pytest.raises(InputError, match=r"^encoder=minilm:pooling=max: pooling=max: expected mean or cls$"):
-        _ = request.training
+        _ = TrainRequest("model", encoder="minilm:pooling=max").start
     assert set(POOLINGS) == {"mean", "cls", "max", "lasttoken"}
     for pooling in POOLINGS:
         EncoderParams(pooling=pooling)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.comparisons import conclusion, per_query, study_rows, values_of
 from rnnreranker.lab.study.request import Arm, StudyRequest
 from rnnreranker.lab.study.studying import load_study, run_study, with_rates
-from rnnreranker.lab.study.tasks import Task, fold_tasks
+from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied
 from rnnreranker.regress.records import Figures
 
@@ -32,8 +32,12 @@ QRELS = pandas.DataFrame(
 )
 
 
+def fold_tasks(folds: int, seeds: int, share: float = 0.25) -> list[Task]:
+    return tasks_of(StudyRequest("i", TOPICS, QRELS, folds=folds, seeds=seeds), TOPICS, QRELS, share)[0]
+
+
 def test_folds_test_every_query_once_and_never_train_on_it() -> None:
-    tasks = fold_tasks(TOPICS, QRELS, 3, 7, share=0.25)
+    *tasks, _, _, _ = several = fold_tasks(3, 2)
     assert sorted(qid for task in tasks for qid in task.test) == sorted(set(TOPICS) - {"q10"})
     for task in tasks:
         trained = set(task.part(validation=False)["query_id"])
@@ -43,11 +47,11 @@ def test_folds_test_every_query_once_and_never_train_on_it() -> None:
         assert len(trained) + len(task.validation) + len(task.test) == 10
         assert len(task.validation) == 2
         assert task.positives["query_id"].is_unique
-    others = fold_tasks(TOPICS, QRELS, 3, 8, share=0.25)
+    others = several[3:]
     assert [task.test for task in others] == [task.test for task in tasks]
     assert any(not a.positives.equals(b.positives) for a, b in zip(tasks, others, strict=True))
     with pytest.raises(InputError, match="folds=11: expected at least 2, and at most one per query"):
-        fold_tasks(TOPICS, QRELS, 11, 0, share=0.25)
+        fold_tasks(11, 1)
 
 
 def arms_of(*arms: Any, **others: Any) -> list[Arm]:
@@ -63,7 +67,7 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
     assert (soft.params.epochs, soft.mass, joint.mass) == (2, None, "share")
     assert (few.params.candidates, few.params.loss, few.loss.margin) == (9, "margin:margin=2", 2)  # type: ignore[attr-defined]
     assert joint.against == ("base", "hard", "soft")
-    task = fold_tasks(TOPICS, QRELS, 3, 5, share=0.25)[0]
+    task = fold_tasks(3, 6)[15]
     assert hard.params_of(task) == replace(hard.params, seed=5)
     assert replace(hard, rates={task.name: 1e-2}).params_of(task).learning_rate == 1e-2
     assert joint.described(task)[-1] == sorted(task.known.to_numpy().tolist())
@@ -77,7 +81,7 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
 
 def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(tmp_path: Path) -> None:
     """000, 5.2 tunes on "HEAD Val" and tests on "HEAD Test": no query that chooses a rate is tested with it."""
-    tasks = [task for seed in (0, 1) for task in fold_tasks(TOPICS, QRELS, 3, seed, share=0.5)]
+    tasks = fold_tasks(3, 2, 0.5)
     best = {task.name: rate for task, rate in zip(tasks, (1e-4, 1e-2, 1e-3), strict=False)}
 
     class Rated(Studied):
@@ -92,7 +96,8 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(tmp_
     studied = Rated(StudyRequest("i", "t", "q", arms=["hard", "few:candidates=9,rates=hard"]))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Studied, "record", Rated.record)
-        arms, chosen = with_rates(studied, tasks, [1e-2, 1e-3, 1e-4])
+        chosen = with_rates(studied, tasks, [1e-2, 1e-3, 1e-4])
+    arms = studied.arms
     assert [arm.rates for arm in arms.values()] == [best, best]
     assert list(chosen) == ["hard"]
     assert {name: entry["rate"] for name, entry in chosen["hard"].items()} == best
@@ -108,7 +113,7 @@ def record(arm: str | None, seed: int, values: dict[str, float], **others: Any) 
 
 def test_rows_average_seeds_before_comparing() -> None:
     records = [
-        record(None, 0, {"a": 0.5, "b": 0.1}),
+        record("base", 0, {"a": 0.5, "b": 0.1}),
         record("CODER", 0, {"a": 0.4, "b": 0.3}),
         record("CODER", 1, {"a": 0.8, "b": 0.5}),
         record("CODER + mixed", 0, {"a": 1.0, "b": 0.2}),
@@ -224,7 +229,8 @@ def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements() -> None:
     """Trials of folds once took the level from the fold's rows: a fold without a grade of 2 counted from 1 on."""
     run = Run.from_dict({"q0": {"d0": 1.0}, "q1": {"d1": 1.0}})
     qrels = pandas.DataFrame([("q0", "d0", 1), ("q1", "d1", 2)], columns=["query_id", "doc_id", "relevance"])
-    tasks = fold_tasks({"q0": "w0", "q1": "w1"}, qrels, 2, 0, share=0.5)
+    topics = {"q0": "w0", "q1": "w1"}
+    tasks, _ = tasks_of(StudyRequest("i", topics, qrels, folds=2, seeds=1), topics, qrels, 0.5)
     for protocol, expected in (("dl", {"q0": 0.0, "q1": 1.0}), ("trec", {"q0": 1.0, "q1": 1.0})):
         came_to = [values_of(run, qrels, "RR", protocol, task.test)["RR"] for task in tasks]
         assert came_to[0] | came_to[1] == expected
@@ -243,13 +249,13 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ({"loss": "kl:margin=3"}, "loss=kl:margin=3: no setting margin"),
         ({"test_candidates": 2}, "test_candidates: means nothing to a study of the model query"),
         ({"test_topics": "t"}, "test_topics and test_qrels go together"),
-        ({"against": "a"}, "against=a: no such arm; known: trained"),
+        ({"against": "a"}, "arms=trained: a: no such arm; known: trained"),
         ({"arms": ["a:loss=kk"]}, "arms=a:loss=kk: loss=kk: no such loss; known: bce, "),
         ({"arms": ["a:labels=evidnce"]}, "arms=a:labels=evidnce: labels=evidnce: evidnce: no such labeler; did you"),
         ({"arms": ["a:labels=arm"]}, "arms=a:labels=arm: labels=arm: name missing"),
         ({"arms": ["a:labels=term-scorer:product=sum"]}, "arms=a:labels=term-scorer:product=sum: labels=term-scorer"),
         ({"arms": ["b:labels=arm:name=a", "a"]}, "arms=b: a: comes after it; put it before"),
-        ({"arms": ["a:family=b", "b"]}, "arms=b: is the name of a family"),
+        ({"arms": ["a:family=b", "b"]}, "arms=a: family=b: is the name of an arm"),
         ({"arms": ["a:rates=b"]}, "arms=a: b: no such arm"),
         ({**LATE, "arms": ["a:prf=colbert"]}, "arms=a: prf: give start, the arm that is searched with"),
         ({**LATE, "arms": ["a", "b:start=a,prf=colbert:fb_doc=9"]}, "arms=b:start=a,prf="),

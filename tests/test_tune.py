@@ -15,16 +15,12 @@ from rnnreranker.base.errors import DataWarning, InputError, ParameterError
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
-from rnnreranker.lab.tune import (
-    Objective,
-    Space,
-    TuneRequest,
-    search,
-    tune_reranker,
-)
+from rnnreranker.lab.tune import TuneRequest, tune_reranker
 from rnnreranker.lab.tune.__main__ import main
-from rnnreranker.lab.tune.collections import RULES, draw, leave_one_out
-from rnnreranker.lab.tune.reranking import cross_validate, tune
+from rnnreranker.lab.tune.collections import RULES, leave_one_out
+from rnnreranker.lab.tune.reranking import Objective, cross_validate, tune
+from rnnreranker.lab.tune.space import Space
+from rnnreranker.lab.tune.trials import search
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 
@@ -84,7 +80,9 @@ def test_values_are_those_of_the_evaluation(made: QuerySet) -> None:
     scores = evaluate(reranked, made.qrels, "nDCG@10", "binary")
     expected = dict(zip(scores.topics, scores.per_topic("nDCG@10").tolist(), strict=True))
     assert dict(zip(objective.topics, objective.values(params).tolist(), strict=True)) == pytest.approx(expected)
-    assert objective.base().mean() == pytest.approx(evaluate(made.run, made.qrels, "nDCG@10", "binary").mean("nDCG@10"))
+    assert objective.values(None).mean() == pytest.approx(
+        evaluate(made.run, made.qrels, "nDCG@10", "binary").mean("nDCG@10")
+    )
 
 
 @pytest.mark.parametrize(("protocol", "mean"), [("dl", 1 / 6), ("strict", 1 / 6), ("trec", 2 / 3)])
@@ -95,7 +93,7 @@ def test_the_relevant_grade_is_that_of_all_judgements_not_of_a_fold(made: QueryS
     qrels = pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
     objective = made.judged_by(qrels, "RR", protocol, 25)
     assert evaluate(made.run, qrels, "RR", protocol).mean("RR") == pytest.approx(mean)
-    assert objective.base().mean() == pytest.approx(mean)
+    assert objective.values(None).mean() == pytest.approx(mean)
     held_out = cross_validate(objective, SMALL, 2, folds=3)  # two folds have no grade of 2
     assert held_out["base"] == pytest.approx(mean)
     whole = RnnReranker(made.vectors, SMALL.fixed).rerank(made.run, made.queries)
@@ -117,7 +115,7 @@ def test_folds_test_every_topic_once(made: QuerySet) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("lamda: [0.5]", "unknown parameter lamda, did you mean lam"),
+        ("lamda: [0.5]", "no setting lamda, did you mean lam"),
         ("tau: {low: 0, high: 1.5}", r"search space: tau=1.5: expected a finite number >= 0 and <= 1"),
         ("k: 3", r"k: 3; expected \{low: …, high: …\}"),
         ("k: {low: 3}", "k: .*; expected"),
@@ -146,15 +144,14 @@ def test_a_search_begins_with_every_preset(preset: str) -> None:
 
 def test_a_small_space_is_tried_whole() -> None:
     weights = {key: [0.0, 1.0] for key in ("rank_weight", "run_weight", "query_weight")}
-    drawn = draw(Space(weights), 7, seed=0)
-    assert len(drawn) == len(set(drawn)) == 6  # without the default, and without three weights of 0
-    assert RnnParams() not in drawn
-    assert len(draw(Space(weights), 4, seed=0)) == 4
-    with pytest.raises(InputError, match=r"search space: none of its values are a setting together \(rank_weight=0"):
-        draw(Space({key: [0.0] for key in weights}), 2, seed=0)
+    found = search(_toy, Space(weights), 8)
+    assert (len(set(found.tried)), found.tried[0], found.pruned) == (8, RnnParams(), 1)  # not three weights of 0
+    assert search(_toy, Space(weights), 4).trials == 4
+    with pytest.raises(InputError, match="none of 3 trials could be computed"):
+        search(_toy, Space({key: [0.0] for key in weights}), 3)
 
 
-def _toy(params: RnnParams, report: object) -> float:
+def _toy(params: RnnParams) -> float:
     return -((params.k - 6) ** 2) - (params.lam - 0.4) ** 2 + (params.scale == "minmax")
 
 
@@ -172,12 +169,12 @@ def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
     whole = search(_toy, SMALL, 30, seed=3, storage=tmp_path / "whole.db")
     calls = 0
 
-    def dies(params: RnnParams, report: object) -> float:
+    def dies(params: RnnParams) -> float:
         nonlocal calls
         calls += 1
         if calls == 12:
             raise KeyboardInterrupt
-        return _toy(params, report)
+        return _toy(params)
 
     parts = tmp_path / "parts.db"
     with pytest.raises(KeyboardInterrupt):
@@ -205,22 +202,12 @@ def test_a_storage_is_not_gone_on_from_with_another_objective(made: QuerySet, tm
         kept(made.objective(), folds=4)
 
 
-def test_hopeless_trials_end_early() -> None:
-    def slow(params: RnnParams, report: Any) -> float:
-        for step in range(4):
-            report(step, _toy(params, report))
-        return _toy(params, report)
-
-    stopped = search(slow, SMALL, 60, seed=0)
-    assert stopped.history.count(None) == stopped.pruned > 0
-
-
 @pytest.mark.usefixtures("as_command")
 def test_trials_that_cannot_be_computed_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    def refuses(params: RnnParams, report: object) -> float:
+    def refuses(params: RnnParams) -> float:
         if params.scale == "none":
             raise ParameterError("the exponential weight would overflow")
-        return _toy(params, report)
+        return _toy(params)
 
     assert search(refuses, SMALL, 20, seed=0).params.scale == "minmax"
     assert "left out: the exponential weight would overflow" in capsys.readouterr().err
@@ -237,7 +224,7 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
         by_hand.append(objective.values(study.params, test))
     assert held_out["tuned"] == pytest.approx(np.concatenate(by_hand).mean())
     assert held_out["default"] == pytest.approx(objective.values(SMALL.fixed).mean())
-    assert held_out["base"] == pytest.approx(objective.base().mean())
+    assert held_out["base"] == pytest.approx(objective.values(None).mean())
     assert held_out["low"] <= held_out["tuned"] - held_out["default"] <= held_out["high"]
 
 
@@ -247,18 +234,19 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -
     """All cells of a collection are left out together, and the rule chooses from those of the others."""
     other = QuerySet(tmp_path / "index", shift=3.0)
     objectives = {"a1": made.objective(), "a2": made.objective(12), "b": other.objective(15), "c": made.objective(10)}
-    of = {"a1": "a", "a2": "a"}
-    space = Space({"k": K, "lam": LAM}, RnnParams(context=20))
+    of = {"a1": "a", "a2": "a", "b": "b", "c": "c"}
+    space = Space({"k": K, "lam": LAM}, RnnParams(context=20, k=5))
     found = leave_one_out(objectives, space, 6, seed=2, collections=of, rule=rule)
-    settings = [space.fixed, *draw(space, 5, seed=2)]
+    settings = search(_toy, space, 6, seed=2, random_trials=6).tried
+    assert settings[0] == space.fixed
     assert len({params.k for params in settings}) > 1
 
     def gain(name: str, params: RnnParams) -> float:
         objective = objectives[name]
-        return float((objective.values(params) - objective.base()).mean())
+        return float((objective.values(params) - objective.values(None)).mean())
 
     for cell in found["cells"]:
-        others = [name for name in objectives if of.get(name, name) != cell["collection"]]
+        others = [name for name in objectives if of[name] != cell["collection"]]
         table = np.array([[gain(name, params) for name in others] for params in settings])
         assert cell["setting"] == int(RULES[rule](table).argmax())
         assert cell["chosen"] == pytest.approx(gain(cell["name"], settings[cell["setting"]]))
@@ -268,7 +256,7 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -
     assert found["place"] == 1 + sum(values > values[0])
     assert found["best"][rule] == int(values.argmax())
     with pytest.raises(InputError, match="1 collection: expected two or more"):
-        leave_one_out({name: objectives[name] for name in of}, space, 3, collections=of)
+        leave_one_out(objectives, space, 3, collections=dict.fromkeys(of, "a"))
 
 
 def _written(made: QuerySet, tmp_path: Path) -> list[str]:
@@ -336,8 +324,8 @@ def test_python_does_what_the_command_does(made: QuerySet, tmp_path: Path) -> No
         ({"rule": "mean"}, "rule chooses over collections: not for one query set"),
         ({"measure": "nDCG@10 RR@10"}, "expected one measure"),
         ({"rerank": "mmr"}, "rerank=mmr: expected rnn, whose settings are searched"),
-        ({"rerank": "rnn:from=neighbours"}, "rerank=rnn:from=neighbours: from: not in tuning"),
-        ({"space": {"lamda": [0.5]}}, "space: unknown parameter lamda, did you mean lam"),
+        ({"rerank": "rnn:from=neighbours"}, "expected rnn, whose settings are searched, without from"),
+        ({"space": {"lamda": [0.5]}}, "space: no setting lamda, did you mean lam"),
     ],
 )
 def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:

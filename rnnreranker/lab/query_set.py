@@ -1,24 +1,65 @@
-"""What tunings and recoveries read of a query set: candidates, vectors of the queries, judgements."""
+"""What commands of the laboratory read: an index, queries with their vectors, candidates, judgements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
+from rnnreranker.data.names import TOPICS
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
+from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
 
-    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
-    from rnnreranker.search.queries import QueryEncoding
 
-Topics = str | Path | Mapping[str, str]
+
+@dataclass(frozen=True, kw_only=True)
+class QueriesRequest(Request):
+    """Queries, their candidates and their documents.
+
+    Attributes:
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
+        topics: a name, a file, or qid → text.
+        run: a Run or a file; None = dense retrieval.
+        encoder: None = the one of the index.
+    """
+
+    index: str | Path | IndexOnDisk | None = setting(None, INDEX)
+    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
+    run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
+    encoder: Form | None = setting(None, ENCODER)
+
+    def lacking(self, *names: str) -> list[tuple[object, str]]:
+        """Faults, as in `refuse`: arguments that are missing."""
+        return [(getattr(self, name) is None, f"{argument(name)} is missing") for name in names]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorsRequest(QueriesRequest):
+    """Queries with vectors.
+
+    encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
+    """
+
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
+    threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
+
+    @property
+    def encoding(self) -> QueryEncoding:
+        """How queries are encoded."""
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, getattr(self, "devices", None))
 
 
 class JudgedQueries(NamedTuple):
@@ -30,8 +71,8 @@ class JudgedQueries(NamedTuple):
     qrels: pandas.DataFrame
 
 
-def judged_topics(topics: Topics, qrels: Qrels) -> dict[str, str]:
-    """The topics with judgements: query id → text.
+def judged_topics(request: Any) -> dict[str, str]:
+    """The topics of a request that its qrels judge: query id → text.
 
     Raises:
         InputError: unreadable files, no topic with a judgement.
@@ -39,27 +80,17 @@ def judged_topics(topics: Topics, qrels: Qrels) -> dict[str, str]:
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
 
-    texts, judged = topics_of(topics), set(qrels_of(qrels)["query_id"].tolist())
-    chosen = {qid: text for qid, text in texts.items() if qid in judged}
-    if not chosen:
-        shown = _name(topics, "topics")
-        raise InputError(f"{_name(qrels, 'qrels')}: judges none of the {len(texts)} topics of {shown}")
+    texts, judged = topics_of(request.topics), set(qrels_of(request.qrels)["query_id"].tolist())
+    if not (chosen := {qid: text for qid, text in texts.items() if qid in judged}):
+        shown = request.shown("topics")
+        raise InputError(f"{request.shown('qrels')}: judges none of the {len(texts)} topics of {shown}")
     return chosen
 
 
-def read_query_set(
-    index: IndexOnDisk,
-    topics: Topics,
-    qrels: Qrels,
-    run: str | Path | Run | None,
-    encoding: QueryEncoding,
-    hits: int,
-    threads: int | None,
-) -> JudgedQueries:
-    """The query set of some topics; topics without judgements or candidates are not encoded.
+def read_query_set(request: Any, index: IndexOnDisk, hits: int) -> JudgedQueries:
+    """The query set of a `VectorsRequest` with `qrels`; topics without judgements or candidates are not encoded.
 
-    Args:
-        run: a Run or a file; None = dense retrieval. hits: candidates a query.
+    hits: candidates a query.
 
     Raises:
         InputError: unreadable files, or files that do not belong together.
@@ -72,22 +103,18 @@ def read_query_set(
     from rnnreranker.search.queries import query_vectors
     from rnnreranker.search.searching import first_stage_of
 
-    chosen = judged_topics(topics, qrels)
-    whole = None if run is None else first_stage_of(run)
+    chosen, threads = judged_topics(request), request.threads
+    whole = None if request.run is None else first_stage_of(request.run)
     if whole is not None:
         chosen = {qid: text for qid, text in chosen.items() if qid in whole}
         if not chosen:
-            raise InputError(f"{_name(run, 'run')}: none of its queries is a judged topic of {_name(topics, 'topics')}")
-    queries = query_vectors(encoding, index, topics_of(topics), chosen, threads=threads)
+            shown = f"none of its queries is a judged topic of {request.shown('topics')}"
+            raise InputError(f"{request.shown('run')}: {shown}")
+    queries = query_vectors(request.encoding, index, topics_of(request.topics), chosen, threads=threads)
     if whole is None:
         candidates = dense_run(index.vectors, queries, hits, threads=threads).as_written()
     else:
         candidates = whole.of_queries([qid in chosen for qid in whole.qids]).head(hits)
         notice_mismatch(candidates, queries, index.vectors)
     notice_own(candidates, f"give {argument('run')} of a search with --remove-query to leave it out")
-    return JudgedQueries(candidates, queries, chosen, qrels_of(qrels))
-
-
-def _name(given: Any, name: str) -> str:
-    """The given file or name for messages; the argument for an object."""
-    return str(given) if isinstance(given, str | Path) else argument(name)
+    return JudgedQueries(candidates, queries, chosen, qrels_of(request.qrels))

@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.lab.diagnose.verdict import print_diagnosis
 
     print_diagnosis(diagnosis)
-    about: dict[str, Any] = {"module": "diagnose", "argv": argv, "begun": begun}
+    about: Any = {"module": "diagnose", "argv": argv, "begun": begun}
     about["inputs"] = {"index": index.vectors.fingerprint}
     write_record(args.output, "diagnosis", Path(args.run).stem, diagnosis, **about)
     return 0

@@ -12,48 +12,29 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.command import notice, say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, refuse
-from rnnreranker.base.request import Request, asked
+from rnnreranker.base.request import asked
 from rnnreranker.base.settings import setting
-from rnnreranker.data.names import TOPICS
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
-from rnnreranker.search.queries import QueryEncoding
+from rnnreranker.lab.query_set import VectorsRequest
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.parts.tokens.source import TokenSource
-    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.rnn import RnnParams
     from rnnreranker.runs import Run
 
 RNN = "rnn"
 QUERIES = 500  # of a run that are looked at
-HITS, DEPTH, MOST = 100, 1024, 256  # first documents that are looked for, nearest tokens, lists at most
 
 
-@dataclass(frozen=True)
-class DiagnoseRequest(Request):
-    """The arguments of `diagnose`, and flags of the command.
-
-    Attributes:
-        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
-        topics: a name, a file, or qid → text; None with `encoded_queries`.
-        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
-        encoder: None = the one of the index.
-    """
+@dataclass(frozen=True, kw_only=True)
+class DiagnoseRequest(VectorsRequest):
+    """The arguments of `diagnose`, and flags of the command; topics: None with `encoded_queries`."""
 
     run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
-    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
-    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
-    encoder: Form | None = setting(None, ENCODER)
     rerank: Form = setting(RNN, f"in its written form, {RNN}:k=20,…", metavar="NAME")
     missing: Literal["error", "skip"] = setting(
         "error", "candidates without a vector", one_of=lambda: ["error", "skip"]
     )
     sample: int = setting(QUERIES, "queries looked at, by a hash of their ids", at_least=1)
-    threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     @cached_property
     def params(self) -> RnnParams:
@@ -67,11 +48,6 @@ class DiagnoseRequest(Request):
             raise InputError(f"{argument('rerank', str(self.rerank))}: expected {RNN}, from vectors")
         params: RnnParams = chosen.params
         return params
-
-    @property
-    def encoding(self) -> QueryEncoding:
-        """How queries are encoded."""
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
 
 
 def diagnose(
@@ -105,6 +81,7 @@ def check(request: DiagnoseRequest) -> None:
     """
     topics, encoded, encoder = (argument(name) for name in ("topics", "encoded_queries", "encoder"))
     refuse(
+        *request.lacking("index"),
         (request.topics is None and request.encoded_queries is None, f"give {topics} or {encoded} FILE.npy"),
         (request.encoded_queries is not None and request.encoder is not None, f"give one of {encoder} and {encoded}"),
     )
@@ -117,14 +94,12 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     from rnnreranker.index.opening import open_index
     from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled
     from rnnreranker.methods.rerank import RnnReranker
-    from rnnreranker.parts.tokens.neighbours import FILE
     from rnnreranker.parts.vectors.together import mismatch
     from rnnreranker.search.queries import query_vectors
     from rnnreranker.search.searching import first_stage_of
 
-    whole, threads = first_stage_of(request.run), request.threads
+    whole, threads, index = first_stage_of(request.run), request.threads, open_index(request.index)  # type: ignore[arg-type]
     run = sampled(whole, request.sample)
-    index = open_index(request.index)
     reranker = RnnReranker(index.vectors, request.params, threads=threads, missing=request.missing)
     reranker.check(run)
     topics = {} if request.topics is None else topics_of(request.topics)
@@ -134,20 +109,15 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
         notice(said)
     reranker.inputs.compared = queries  # reranking says nothing more
     graph = index.graph if index.has("neighbours") else None
-    measured: dict[str, Any] = measure_run(run, queries, reranker, graph=graph) | ({"mismatch": said} if said else {})
+    measured: Any = measure_run(run, queries, reranker, graph=graph) | ({"mismatch": said} if said else {})
     measured["queries"]["run"] = len(whole)
     texts = {qid: topics[qid] for qid in run if qid in topics}
-    by_tokens = index.has("tokens") and (index.token_vectors.folder / FILE).is_file()
-    for name, there, measure in (
-        ("impacts", index.has("impacts"), lambda: word_use_of(index, texts, threads)),
-        ("token_search", by_tokens, lambda: token_search(index.token_vectors, texts, threads)),
-    ):
-        measured[name] = None
-        try:
-            measured[name] = measure() if texts and there else None
-        except (UnavailableError, MissingDependencyError) as error:
-            say(f"{name} left out: {error}")
-    named = request.index if isinstance(request.index, str | Path) else request.index.name
+    measured["impacts"] = None
+    try:
+        measured["impacts"] = word_use_of(index, texts, threads) if texts and index.has("impacts") else None
+    except (UnavailableError, MissingDependencyError) as error:
+        say(f"impacts left out: {error}")
+    named = request.index if isinstance(request.index, str | Path) else index.name
     return {"run": Path(request.shown("run")).name, "index": str(named), **measured}, index
 
 
@@ -167,36 +137,3 @@ def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | No
     queries = retriever.query_impacts(source, list(topics.values())).numbers
     used = word_use(queries, source.document_frequencies, len(source.docids))
     return {name: rounded(value) for name, value in used.items()}
-
-
-def token_search(
-    source: TokenSource, topics: Mapping[str, str], threads: int | None = None
-) -> list[dict[str, int | float]]:
-    """For nprobe 1, 2, 4, … up to the number of lists (at most 256): `recall`, the share of the first 100 documents by
-    MaxSim that the search finds, and `candidates`, the share of documents whose MaxSim is computed.
-
-    source: tokens with a Faiss index; topics: query id → text, at least one. Values are means over queries.
-
-    Raises:
-        InputError, UnavailableError: as `query_tokens`; an index of other tokens.
-    """
-    import numpy as np
-
-    from rnnreranker.parts.tokens.neighbours import TokenNeighbours
-    from rnnreranker.parts.tokens.source import query_tokens
-
-    neighbours, asked = TokenNeighbours(source), query_tokens(source, topics, threads)
-    wanted = source.search(asked.vectors, asked.offsets, HITS, threads)[1]
-    queries = [number for number, rows in enumerate(wanted) if len(rows)]
-    filled = int((np.diff(source.offsets) > 0).sum())
-    most = min(neighbours.lists, MOST)
-    rows: list[dict[str, Any]] = []
-    for nprobe in sorted({*(2**power for power in range(9) if 2**power < most), most}):
-        pairs = []
-        for number in queries:
-            own = asked.vectors[asked.offsets[number] : asked.offsets[number + 1]]
-            candidates = neighbours.documents_of(neighbours.nearest(own, DEPTH, nprobe))
-            pairs.append((np.isin(wanted[number], candidates).mean(), len(candidates) / filled))
-        recall, share = np.mean(pairs, axis=0).tolist() if pairs else (0.0, 0.0)
-        rows.append({"nprobe": nprobe, "recall": round(recall, 4), "candidates": round(share, 4)})
-    return rows

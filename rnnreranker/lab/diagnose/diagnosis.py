@@ -12,7 +12,7 @@ from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.lab.diagnose import measures
-from rnnreranker.lab.diagnose.measures import COVERED, KNOWN, NEAR, PERSISTENCE, rounded, spread
+from rnnreranker.lab.diagnose.measures import KNOWN, NEAR, PERSISTENCE, rounded, spread
 from rnnreranker.parts.vectors.of_run import query_rows
 from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
@@ -81,6 +81,10 @@ def measure_run(
         )
     table: Any = pandas.DataFrame(contexts)
     safe = bool(table["effects"].notna().all())
+    covered: Any = None
+    if graph is not None:
+        covered = {name: rounded(table[name].mean()) for name in ("pairs", "nearest")}
+        covered["cap"] = measures.above_cap(graph, params.k)
     return {
         "schema": 1,
         "queries": {"run": len(run), "sampled": len(run), "measured": len(table)},
@@ -88,9 +92,7 @@ def measure_run(
         **_summary(table, params, safe),
         "order": {"agreement": rounded(table["agreement"].mean()), "only_order": useless},
         "overlap": _overlap(run, reranker.rerank(run, query_vectors), params.context) if safe else None,
-        "graph": None
-        if graph is None
-        else {n: rounded(table[n].mean()) for n in COVERED} | measures.hubs(graph, params.k),
+        "graph": covered,
     }
 
 

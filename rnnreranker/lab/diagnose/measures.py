@@ -20,7 +20,6 @@ NEAR = ("jaccard", "first")  # those of the Jaccard similarity
 TOP = 10  # of the order that a term's effect is counted in
 CAP = 3  # times k: what a cap on in-degree is measured at
 BLOCK = 2**22  # edges looked at together
-COVERED = ("pairs", "nearest", "kept", "found")  # what `coverage` measures
 
 
 def rounded(value: Any) -> float | None:
@@ -142,26 +141,19 @@ def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> dict
     """How much of a context of n candidates the graph contains; NaN where no pair qualifies.
 
     `pairs`: share of candidate pairs of which one names the other in the collection; `nearest`: the same of pairs
-    listed among the candidates; `kept`: share of pairs reciprocal among the candidates that are reciprocal in the
-    collection; `found`: the reverse.
+    listed among the candidates.
 
     lists: (n + 1, length) int64, nearest first, element 0 = query. rows: (n,) int64 in the graph; -1 = missing.
     """
-    among = listed(lists)[1:, 1:]
     near = graph.neighbours(np.maximum(rows, 0))
     named = (near[:, :, None] == rows).any(axis=1) & (rows >= 0)[:, None]  # (n, n): i names j
-    np.fill_diagonal(named, False)
-    known, both, reciprocal = named | named.T, named & named.T, among & among.T
-    of = ((known, ~np.eye(len(rows), dtype=bool)), (known, among), (both, reciprocal), (reciprocal, both))
-    shares = [float((having & wanted).sum() / wanted.sum()) if wanted.any() else np.nan for having, wanted in of]
-    return dict(zip(COVERED, shares, strict=True))
+    known, every = named | named.T, ~np.eye(len(rows), dtype=bool)
+    wanted = {"pairs": every, "nearest": listed(lists)[1:, 1:]}
+    return {name: float(known[own].mean()) if own.any() else np.nan for name, own in wanted.items()}
 
 
-def hubs(graph: NeighbourGraph, k: int) -> dict[str, Any]:
-    """How often documents are among the first k neighbours of others.
-
-    `in_degree`: its distribution; `skewness`, share of documents that none names (`nobody`), the most named one
-    (`largest`). `cap`: a limit on in-degree, and the share of edges above it.
+def above_cap(graph: NeighbourGraph, k: int) -> dict[str, Any]:
+    """A limit on how often a document is among the first k neighbours of others, and the share of edges above it.
 
     Raises:
         InputError: an unusable row of the graph.
@@ -171,12 +163,5 @@ def hubs(graph: NeighbourGraph, k: int) -> dict[str, Any]:
         rows = np.arange(first, min(first + step, len(graph)))
         near = graph.neighbours(rows)[:, :k]
         degrees += np.bincount(near[near != rows[:, None]], minlength=len(graph))
-    largest, cap = int(degrees.argmax()), CAP * k
-    return {
-        "k": k,
-        "in_degree": spread(degrees),
-        "skewness": rounded(skewness(degrees)),
-        "nobody": rounded((degrees == 0).mean()),
-        "largest": {"docid": str(graph.docids[largest]), "named": int(degrees[largest])},
-        "cap": {"at": cap, "edges": rounded(np.maximum(degrees - cap, 0).sum() / max(int(degrees.sum()), 1))},
-    }
+    above = np.maximum(degrees - CAP * k, 0).sum() / max(int(degrees.sum()), 1)
+    return {"at": CAP * k, "edges": rounded(above)}

@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     )
     print_report("recovery", **outcome)
     print(f"\n{answer(outcome['rows'])}")
-    about: dict[str, Any] = {"module": "recover", "argv": argv, "begun": begun, "inputs": inputs}
+    about: Any = {"module": "recover", "argv": argv, "begun": begun, "inputs": inputs}
     write_record(args.output, "recovery", args.unjudged, outcome, **about)
     return 0
 
@@ -56,8 +56,8 @@ def make_parser() -> argparse.ArgumentParser:
     text = "Hide positives and see what finds them again; no training."
     parser = command.parser("recover", text, EPILOG, usage=USAGE)
     add = command.add_request_flags
-    own = ("index", "topics", "encoded_queries", "qrels", "run", "encoder", "relevant", "unjudged", "visible")
-    add(parser, RecoverRequest, *own, "ablations", "threads")
+    add(parser, RecoverRequest, "index", "topics", "encoded_queries", "qrels", "run", "encoder", "relevant", "unjudged")
+    add(parser, RecoverRequest, "visible", "ablations", "threads")
     add(parser, LabFlags, "output")
     similarity = parser.add_argument_group("similarity (any setting of rnn is a flag too)")
     add(similarity, RecoverRequest, "source", "similarity")

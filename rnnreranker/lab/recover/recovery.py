@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,19 +11,23 @@ import numpy as np
 from rnnreranker.base.pages import render
 from rnnreranker.base.request import asked
 from rnnreranker.evaluate.comparison import differences
-from rnnreranker.lab.query_set import read_query_set
-from rnnreranker.lab.recover.request import RecoverRequest, check, needs_of
-from rnnreranker.lab.recover.similarities import OF_GRAPH, Similarities, Visible, scores_of, visible_positives
+from rnnreranker.lab.recover.request import RecoverRequest, check
+from rnnreranker.lab.recover.similarities import OF_GRAPH, cases_of
 from rnnreranker.labels.export import PROBABILITIES, SIMILARITIES, by_confidence
 from rnnreranker.runs.head import order_by_score
 
 if TYPE_CHECKING:
+    import pandas
+
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
 
 MEASURES = ("AP", "P@m", "AUC")
 RATES = (0.02, 0.05, 0.1, 0.2, 0.3)
-SIMILAR = {"rnn": "mixed", "joint": "joint"}  # filter → the scorer that it goes by
+FILTERS = {  # filter → the column that it goes by; margin and max-score are rules of `labels.negatives.suspicion`
+    **{"rnn": "mixed", "joint": "joint", "rnn-graph": OF_GRAPH + "mixed", "joint-graph": OF_GRAPH + "joint"},
+    **{"margin": "margin", "max-score": "raw"},
+}
 JOINT = (  # what joint similarity is compared with, where there is a graph from it too
     *(("joint", "query"), ("joint", "mixed"), ("joint", "joint-geometric"), ("joint-geometric", "query")),
     *((OF_GRAPH + "joint", "query"), (OF_GRAPH + "joint", "joint")),
@@ -60,40 +63,22 @@ def recover(
 def recovered(request: RecoverRequest) -> tuple[dict[str, Any], dict[str, str]]:
     """`recover` for a checked request, and fingerprints of what was read."""
     cases, inputs = cases_of(request)
-    how: dict[str, Any] = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict()}
+    how: Any = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict()}
     how |= {name: getattr(request, name) for name in ("visible", "relevant", "unjudged")}
     if request.teachers:
         how["teachers"] = {name: chosen.params.to_dict() for name, chosen in request.teachers}
     return how | measure_recovery(cases, beside=[one.name for one in request.teachers]), inputs
 
 
-def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str]]:
-    """The cases of a request, and fingerprints of what was read; raises errors as `recover`."""
-    from rnnreranker.index.opening import open_index
-
-    teachers, threads = request.teachers, request.threads
-    index = open_index(request.index, needs={"vectors"} | needs_of(teachers) if teachers else ())
-    graph = index.graph if request.source == "both" else None
-    how: Any = (request.run, request.encoding, request.params.context, threads)
-    run, queries, texts, qrels = read_query_set(index, request.topics, request.qrels, *how)
-    own = {"documents": request.documents, "fields": request.fields, "threads": threads, "encoded_queries": queries}
-    beside = scores_of(teachers, index, run, texts, **own) if teachers else None
-    similarities = Similarities(request.params, request.joint, graph, request.ablations, beside, threads)
-    numbers: dict[str, Any] = {name: getattr(request, name) for name in ("relevant", "visible", "unjudged")}
-    cases = list(visible_positives(run, qrels, index.vectors, queries, similarities, **numbers))
-    inputs = {"index": index.vectors.fingerprint} | ({} if graph is None else {"graph": graph.fingerprint})
-    return cases, inputs
-
-
 def measure_recovery(
-    cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = ()
+    cases: pandas.DataFrame, rates: Sequence[float] = RATES, beside: Collection[str] = ()
 ) -> dict[str, Any]:
     """Measure each case under each scorer.
 
     Differences have low and high (95% bootstrap interval over queries), p (paired t-test) and p_holm (within a field).
 
     Args:
-        cases: all with the same scorers; rates: of filters; beside: names of the teachers.
+        cases: of `cases_of`; rates: of filters; beside: names of the teachers.
 
     Returns:
         queries, cases; hidden, negatives: number of ranked candidates over all cases.
@@ -107,14 +92,18 @@ def measure_recovery(
     """
     import pandas
 
-    kept = list(cases)
+    columns = cases.columns.tolist()
+    scorers = columns[columns.index("margin") + 1 :]
     table = pandas.DataFrame(
-        {"scorer": scorer, "query": case.qid, **ranking_measures(scores, case.hidden, case.docids)}
-        for case in kept
-        for scorer, scores in case.scores.items()
+        {
+            "scorer": scorer,
+            "query": qid,
+            **ranking_measures(*(own[of].to_numpy() for of in (scorer, "hidden", "docid"))),
+        }
+        for (qid, _), own in cases.groupby(["qid", "case"], sort=False)
+        for scorer in scorers
     )
     means = table.groupby(["scorer", "query"], sort=False).mean()
-    scorers = table["scorer"].unique().tolist()
     values = {(one, measure): means.loc[one][measure].to_numpy() for one in scorers for measure in MEASURES}
 
     def compared(pairs: Iterable[tuple[str, str]], measures: Sequence[str] = MEASURES) -> list[dict[str, Any]]:
@@ -128,80 +117,73 @@ def measure_recovery(
     alone = [one for one in scorers if "joint" not in one and one not in beside]
     above = {(row["scorer"], row["measure"]): row for row in compared((one, "query") for one in alone[1:])}
     plain = {key: {"scorer": key[0], "measure": key[1], "value": float(own.mean())} for key, own in values.items()}
-    hidden, weights = np.concatenate([case.hidden for case in kept]), weights_of(kept)
-    curves = {"similarity": ([case.scores["joint"] for case in kept], SIMILARITIES)}
-    curves["mass"] = ([case.mass for case in kept], PROBABILITIES)
+    hidden, weights = cases["hidden"].to_numpy(), weights_of(cases)
+    curves = (("similarity", "joint", SIMILARITIES), ("mass", "mass", PROBABILITIES))
     return {
-        "queries": table["query"].nunique(),
-        "cases": len(kept),
+        "queries": cases["qid"].nunique(),
+        "cases": len(table) // len(scorers),
         "hidden": int(hidden.sum()),
         "negatives": int((~hidden).sum()),
         "rows": [above.get(key, row) for key, row in plain.items() if key[0] not in varied],
-        "filters": filtered(kept, rates),
+        "filters": filtered(cases, rates),
         "from_graph": compared((one, one.removeprefix(OF_GRAPH)) for one in alone if one.startswith(OF_GRAPH)),
         "joint": compared(JOINT),
         "ablations": compared(((one, one.partition(",")[0]) for one in varied), MEASURES[:1]),
         "beside": compared((one, other) for one in beside for other in BESIDE),
         "reliability": [
             {"of": name, **row}
-            for name, (own, edges) in curves.items()
-            for row in by_confidence(np.concatenate(own), hidden, edges, weights)
+            for name, column, edges in curves
+            for row in by_confidence(cases[column].to_numpy(), hidden, edges, weights)
         ],
     }
 
 
 def answer(rows: Sequence[Mapping[str, Any]]) -> str:
     """A sentence: the best similarity, compared with the query's."""
-    measure = MEASURES[0]
-    query, *others = (row for row in rows if row["measure"] == measure)
+    query, *others = (row for row in rows if row["measure"] == MEASURES[0])
     best = max((row for row in others if "difference" in row), key=lambda row: row["value"])
     return render("lab", "answer.txt.j2", best=best, query=query, sure=SURE).strip()
 
 
-def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[str]) -> dict[str, float]:
+def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: np.ndarray) -> dict[str, float]:
     """AP, precision at m (the number of hidden positives) and AUC of a ranking; ties by docid, in AUC half.
 
-    scores: (n,); hidden: (n,) bool with both values.
+    scores: (n,); hidden: (n,) bool with both values; docids: (n,) texts.
 
-    >>> by_hand = ranking_measures(np.array([3.0, 2.0, 1.0]), np.array([True, False, True]), ["a", "b", "c"])
+    >>> by_hand = ranking_measures(np.array([3.0, 2.0, 1.0]), np.array([True, False, True]), np.array(["a", "b", "c"]))
     >>> [round(value, 4) for value in by_hand.values()]
     [0.8333, 0.5, 0.5]
     """
-    ranked = hidden[order_by_score(scores, np.array(docids, dtype=object))]
+    ranked = hidden[order_by_score(scores, docids.astype(object))]
     precision = np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
     gaps = scores[hidden][:, None] - scores[~hidden]
     values = precision[ranked].mean(), ranked[: ranked.sum()].mean(), ((gaps > 0) + (gaps == 0) / 2).mean()
     return dict(zip(MEASURES, map(float, values), strict=True))
 
 
-def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str, float | str]]:
+def filtered(cases: pandas.DataFrame, rates: Sequence[float]) -> list[dict[str, float | str]]:
     """What each filter removes if all discard the same share of the judged candidates.
 
     Rows: filter, rate (requested), discarded (reached; equal doubts are all kept), positives and negatives (shares of
     hidden positives and true negatives removed). A filter has one threshold for all queries; several visible positives
-    count as their mean. `margin` and `max-score` are the rules of `labels.negatives.suspicion`.
+    count as their mean.
     """
     rows: list[dict[str, float | str]] = []
-    hidden, weights = np.concatenate([case.hidden for case in cases]), weights_of(cases)
+    hidden, weights = cases["hidden"].to_numpy(), weights_of(cases)
     sides = {"discarded": np.ones_like(hidden), "positives": hidden, "negatives": ~hidden}
-    doubts = {how: [case.scores[of] for case in cases] for how, of in SIMILAR.items()}
-    if OF_GRAPH + "mixed" in cases[0].scores:
-        doubts |= {f"{how}-graph": [case.scores[OF_GRAPH + of] for case in cases] for how, of in SIMILAR.items()}
-    doubts |= {"margin": [case.raw - case.positive_scores.mean() for case in cases]}
-    doubts |= {"max-score": [case.raw for case in cases]}
-    for name, of_cases in doubts.items():
-        values = np.concatenate(of_cases)
-        falling = np.argsort(-values, kind="stable")
-        reached = np.cumsum(weights[falling]) / weights.sum()
-        for rate in rates:
-            first_kept = min(int(np.searchsorted(reached, rate + 1e-9, side="right")), len(values) - 1)
-            away = values > values[falling[first_kept]]
-            shares = {what: float(np.average(away[own], weights=weights[own])) for what, own in sides.items()}
-            rows.append({"filter": name, "rate": rate, **shares})
+    for name, column in FILTERS.items():
+        if column in cases:
+            values = cases[column].to_numpy()
+            falling = np.argsort(-values, kind="stable")
+            reached = np.cumsum(weights[falling]) / weights.sum()
+            for rate in rates:
+                first_kept = min(int(np.searchsorted(reached, rate + 1e-9, side="right")), len(values) - 1)
+                away = values > values[falling[first_kept]]
+                shares = {what: float(np.average(away[own], weights=weights[own])) for what, own in sides.items()}
+                rows.append({"filter": name, "rate": rate, **shares})
     return rows
 
 
-def weights_of(cases: Sequence[Visible]) -> np.ndarray:
-    """(M,) weights of all candidates of all cases: 1 / (cases of their query)."""
-    number = Counter(case.qid for case in cases)
-    return np.concatenate([np.full(len(case.hidden), 1.0 / number[case.qid]) for case in cases])
+def weights_of(cases: pandas.DataFrame) -> np.ndarray:
+    """(M,) float64 weights of the candidates: 1 / (cases of their query)."""
+    return 1.0 / cases.groupby("qid")["case"].transform("nunique").to_numpy()

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose, naming, needs_together
-from rnnreranker.base.errors import InputError, nearest, refuse
+from rnnreranker.base.errors import nearest, refuse
 from rnnreranker.base.method import methods
-from rnnreranker.base.request import Request
 from rnnreranker.base.settings import check_names, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
-from rnnreranker.data.names import QRELS, TOPICS
+from rnnreranker.data.names import QRELS
+from rnnreranker.lab.query_set import VectorsRequest
 from rnnreranker.labels.methods.simple import JointLabeler, JointParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
-from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.runs import Run
 
 P = TypeVar("P", bound=RnnParams)
 JOINT = "joint"
@@ -53,41 +48,28 @@ def choose_teacher(form: Form) -> Teacher:
     Raises:
         InputError: an unknown teacher or setting, values out of range, no model where one is needed.
     """
-    written = Written.read(form)
+    of = written = Written.read(form)
     with naming("beside", written):
-        if written.name not in known():
-            raise InputError(f"no such teacher; {nearest(written.name, known())}")
-        if "context" in written.params:
-            raise InputError("no setting context: every candidate of the recovery's context is scored")
-        of = written
+        refuse(
+            (written.name not in known(), f"no such teacher; {nearest(written.name, known())}"),
+            ("context" in written.params, "no setting context: every candidate of the recovery's context is scored"),
+        )
         if written.name in COLLECTIVE:
             of = Written("prf", {"feedback": str(dataclasses.replace(written, name="colbert"))})
         return Teacher(written.name, choose("reranker", of))
 
 
-def needs_of(teachers: Iterable[Teacher]) -> frozenset[str]:
-    """The needs of some teachers together."""
-    return needs_together(one.chosen for one in teachers)
-
-
-@dataclass(frozen=True)
-class RecoverRequest(Request):
+@dataclass(frozen=True, kw_only=True)
+class RecoverRequest(VectorsRequest):
     """The arguments of `recover`, and flags of the command.
 
     Attributes:
-        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
-        topics: a name, a file, or qid → text.
         qrels: with several positives a query: a name, a file, {qid: {docid: grade}} or a data frame.
         similarity: settings of rNN and of joint similarity, `joint:k=20,positive_weight=0.3,preset=tas-b`.
         beside: teachers in written form, `collective:fb_clusters=24`, see `known`.
     """
 
-    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
-    topics: str | Path | Mapping[str, str] = setting(MISSING, TOPICS)
-    qrels: Qrels = setting(MISSING, QRELS)
-    run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
-    encoded_queries: str | Path | None = setting(None, ENCODED, metavar="NPY")
-    encoder: Form | None = setting(None, ENCODER)
+    qrels: Qrels | None = setting(None, QRELS)
     similarity: Form = setting(JOINT, f"settings in their written form, {JOINT}:positive_weight=0.3,…", metavar="NAME")
     relevant: int = setting(1, "lowest grade of a positive", at_least=1)
     unjudged: str = setting("skip", "candidates without a judgement", one_of=lambda: ["skip", "negative"])
@@ -99,7 +81,6 @@ class RecoverRequest(Request):
     beside: Sequence[Form] | Form = setting((), f"rank by these, too: {', '.join(known())}", metavar="NAME")
     documents: str | None = setting(None, "texts for teachers that read them (default: of the index)")
     fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
-    threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     @cached_property
     def params(self) -> RnnParams:
@@ -119,26 +100,16 @@ class RecoverRequest(Request):
         """`base` with those of its settings that the written form has."""
         written = Written.read(self.similarity)
         with naming("similarity", written):
-            if written.name != JOINT:
-                raise InputError(f"expected {JOINT}:KEY=VALUE,…")
-            values = check_names(written.params, {n: of for n, of in hints_of(JointParams).items() if n not in NO_SETTINGS})
+            refuse((written.name != JOINT, f"expected {JOINT}:KEY=VALUE,…"))
+            known = {name: hint for name, hint in hints_of(JointParams).items() if name not in NO_SETTINGS}
+            values = check_names(written.params, known)
             base = type(base).named(written.preset, base) if written.preset else base
-            own = hints_of(type(base))
-            return dataclasses.replace(base, **{name: value for name, value in values.items() if name in own})
+            return dataclasses.replace(base, **{name: value for name, value in values.items() if name in vars(base)})
 
     @cached_property
     def teachers(self) -> list[Teacher]:
-        """The teachers.
-
-        Raises:
-            InputError: an unknown teacher or setting.
-        """
+        """The teachers; InputError: an unknown teacher or setting."""
         return [choose_teacher(form) for form in as_list(self.beside)]
-
-    @property
-    def encoding(self) -> QueryEncoding:
-        """How queries are encoded."""
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
 
 
 def check(request: RecoverRequest) -> None:
@@ -147,19 +118,17 @@ def check(request: RecoverRequest) -> None:
     Raises:
         InputError: all faults; unknown settings and teachers.
     """
-    names = [one.name for one in request.teachers]
+    names, chosen = [one.name for one in request.teachers], [one.chosen for one in request.teachers]
     asked_fields(request.documents, request.fields)
-    no_model = [
-        (name, own)
-        for name, chosen in request.teachers
-        if (own := chosen.method.model_setting) and not getattr(chosen.params, own)
-    ]
+    models = [(one.name, own) for one in chosen if (own := one.method.model_setting) and not getattr(one.params, own)]
+    beside = argument("beside")
     refuse(
-        (len(set(names)) < len(names), f"{argument('beside', ' '.join(names))}: expected different names"),
-        *((True, f"{argument('beside', name)}: which model? give {name}:{own}=…") for name, own in no_model),
+        *request.lacking("index", "topics", "qrels"),
+        (len(set(names)) < len(names), f"{beside}: {', '.join(names)}: expected different names"),
+        *((True, f"{argument('beside', name)}: which model? give {name}:{own}=…") for name, own in models),
         (
-            request.documents and "texts" not in needs_of(request.teachers),
-            f"{argument('documents')} goes with a {argument('beside')} that reads texts",
+            request.documents and "texts" not in needs_together(chosen),
+            f"{argument('documents')} goes with a {beside} that reads texts",
         ),
     )
     _ = request.params, request.joint, request.encoding  # each says what is wrong with its written form

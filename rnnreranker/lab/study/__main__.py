@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
         studied = study(request)
-    about: dict[str, Any] = {"module": "study", "argv": argv, "without": ELSEWHERE, "begun": begun}
+    about: Any = {"module": "study", "argv": argv, "without": ELSEWHERE, "begun": begun}
     write_record(args.output, "study", studied.outcome["arms"], studied.outcome, inputs=studied.inputs, **about)
     print_report("study", rows=studied.outcome["rows"])
     print(f"\n{studied.conclusion}")

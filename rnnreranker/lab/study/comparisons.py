@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # where the buckets of ranks begin
 RANGES = 10  # of equal width, of distances from 0 to 1
 SURE = 0.05  # p after Holm's correction, below which a difference is called one
+MEANS = ("words", "costs", "distances", "by_degrees")  # entries of records that are averaged
 
 Records = Sequence[Mapping[str, Any]]
 Values = dict[str, dict[str, float]]  # measure → test query → value
@@ -57,19 +58,16 @@ def study_rows(
     """
     arms, measures = (table.columns.unique(level).tolist() for level in (0, 1))
     pairs = [(arm, other) for arm in arms for other in others.get(arm, ())]
-    of = table.index.map(lambda qid: groups.get(qid))
-    rows = []
+    of, rows = table.index.map(lambda qid: groups.get(qid)), []
     for group in [None, *sorted(set(groups.values()))]:
         chosen = table if group is None else table[of == group]
         for measure in measures:
             columns = {arm: chosen[arm, measure].to_numpy() for arm in arms}
-            against: dict[str, dict[str, Any]] = {arm: {} for arm in arms}
-            for (arm, other), row in zip(pairs, differences(columns, pairs), strict=True):
-                against[arm][other] = row
-            about = {"measure": measure, "group": group or "all", "queries": len(chosen)}
-            rows += [
-                {"arm": arm, **about, "value": float(columns[arm].mean()), "against": against[arm]} for arm in arms
-            ]
+            gaps = dict(zip(pairs, differences(columns, pairs), strict=True))
+            for arm in arms:
+                against = {other: gap for (one, other), gap in gaps.items() if one == arm}
+                about = {"arm": arm, "measure": measure, "group": group or "all", "queries": len(chosen)}
+                rows.append({**about, "value": float(columns[arm].mean()), "against": against})
     return rows
 
 
@@ -91,27 +89,25 @@ def observations(records: Records) -> dict[str, Any]:
     """
     import pandas
 
-    made: dict[str, Any] = {
-        name: {
-            arm: {key: np.mean([one[key] for one in own], axis=0).tolist() for key in own[0]}
-            for arm, own in _having(name, records).items()
-        }
-        for name in ("words", "costs", "distances", "by_degrees")
-    }
-    table = pandas.DataFrame([{**record, "arm": record["arm"] or BASE} for record in records])
+    made: Any = {"words": {}}
+    for name in MEANS:
+        for arm, several in _having(name, records).items():
+            means = {key: np.mean([one[key] for one in several], axis=0).tolist() for key in several[0]}
+            made.setdefault(name, {})[arm] = means
+    for arm, several in _having("positives", records).items():
+        buckets = {when: _buckets(np.concatenate([one[when] for one in several])) for when in ("before", "after")}
+        made.setdefault("positives", {})[arm] = buckets
+    table = pandas.DataFrame(list(records))
     if "mass" in table:
-        of_arms = table.dropna(subset="mass").groupby("arm", sort=False)
-        made["masses"] = {arm: own.groupby("task", sort=False)["mass"].agg(list).to_dict() for arm, own in of_arms}
-    made["positives"] = {
-        arm: {when: _buckets([pair for one in own for pair in one[when]]) for when in ("before", "after")}
-        for arm, own in _having("positives", records).items()
-    }
-    made = {name: own for name, own in made.items() if own or name == "words"} | {"curves": {}, "steps": {}}
+        key: Any
+        for key, masses in table.dropna(subset="mass").groupby(["arm", "task"], sort=False)["mass"]:
+            made.setdefault("masses", {}).setdefault(key[0], {})[key[1]] = masses.tolist()
+    made |= {"curves": {}, "steps": {}}
     for arm, histories in _having("history", records).items():
         several = [pandas.DataFrame(one).drop(columns="inverse_temperature", errors="ignore") for one in histories]
         means = pandas.concat(several).groupby(level=0).mean()[: min(map(len, several))]
         made["curves"][arm] = means.to_dict("list")
-        own = table[(table["arm"] == arm) & table["best_step"].notna()][["best_step", "steps", "seconds"]]
+        own = table.loc[table["arm"] == arm, ["best_step", "steps", "seconds"]]
         unchanged = int((own["best_step"] == 0).sum())
         made["steps"][arm] = {"trainings": len(own), "unchanged": unchanged, **own.mean().to_dict()}
     return made
@@ -123,33 +119,31 @@ def with_chosen(
     """Add the arm that each family's validation queries choose, task by task; of equal arms the first.
 
     Args:
-        records: of `run_trial`, with `checked`: measure → mean over the validation queries.
+        records: of `Studied.record`, with `checked`: measure → mean over the validation queries.
         families: arm → its family; measure: the deciding measure.
 
     Returns:
         The records with those of the families appended; family → task → `arm` and `validation` (arm → value).
     """
-    with_families, choices = list(records), dict[str, dict[str, Any]]()
-    for family in dict.fromkeys(families.values()):
-        mine = [one for one in records if families.get(one["arm"]) == family]
-        choices[family] = {}
-        for task in dict.fromkeys(one["task"] for one in mine):
-            checked: dict[str, list[float]] = {}
-            for one in mine:
-                if one["task"] == task:
-                    checked.setdefault(one["arm"], []).append(one["checked"][measure])
-            values = {arm: float(np.mean(own)) for arm, own in checked.items()}
-            best = max(values, key=lambda arm: values[arm])
-            choices[family][task] = {"arm": best, "validation": values}
-            with_families += [{**one, "arm": family} for one in mine if (one["arm"], one["task"]) == (best, task)]
-    return with_families, choices
+    import pandas
+
+    more, choices = list(records), dict[Any, dict[Any, Any]]()
+    mine = [one for one in records if one["arm"] in families]
+    rows = [(families[one["arm"]], one["task"], one["arm"], one["checked"][measure]) for one in mine]
+    means = pandas.DataFrame(rows, columns=["family", "task", "arm", "value"])
+    for (family, task), own in means.groupby(["family", "task"], sort=False):
+        values = own.groupby("arm", sort=False)["value"].mean()
+        best = values.idxmax()
+        choices.setdefault(family, {})[task] = {"arm": best, "validation": values.to_dict()}
+        more += [{**one, "arm": family} for one in mine if (one["arm"], one["task"]) == (best, task)]
+    return more, choices
 
 
-def _buckets(pairs: Sequence[Sequence[float]]) -> list[list[float]]:
+def _buckets(pairs: np.ndarray) -> list[list[float]]:
     """[first rank, number, mean share] of each bucket of pairs of rank and share."""
     import pandas
 
-    ranks, shares = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+    ranks, shares = pairs.reshape(-1, 2).T
     buckets = pandas.Series(shares).groupby(np.searchsorted(RANKS, ranks, side="right") - 1)
     return [[float(RANKS[number]), len(own), float(own.mean())] for number, own in buckets]  # type: ignore[call-overload]
 
@@ -159,7 +153,7 @@ def _having(name: str, records: Records) -> dict[str, list[Any]]:
     by_arm: dict[str, list[Any]] = {}
     for record in records:
         if name in record:
-            by_arm.setdefault(record["arm"] or BASE, []).append(record[name])
+            by_arm.setdefault(record["arm"], []).append(record[name])
     return by_arm
 
 
@@ -171,10 +165,7 @@ def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, q
     if not len(run.rows):
         return {name_of(measure): dict.fromkeys(qids, 0.0) for measure in parse_measures(measures)}
     scores = evaluate(run.as_written(), qrels, measures, protocol, topics=tuple(qids))
-    values: Values = {
-        name: dict(zip(scores.topics, scores.per_topic(name).tolist(), strict=True)) for name in scores.measures
-    }
-    return values
+    return {name: dict(zip(scores.topics, scores.per_topic(name).tolist(), strict=True)) for name in scores.measures}
 
 
 def means_of(values: Values) -> dict[str, float]:

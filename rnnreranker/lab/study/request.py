@@ -25,7 +25,7 @@ from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
 from rnnreranker.search.defaults import INDEX
 from rnnreranker.train.groups import AT_RANDOM
-from rnnreranker.train.request import Training, training_of
+from rnnreranker.train.request import Training, TrainRequest, training_of
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
@@ -97,16 +97,13 @@ class Arm:
     @property
     def refers(self) -> list[str]:
         """Names (perhaps of arms) of its start, its negatives and its teacher."""
-        given = (self.own.start, self.finder, self.teacher)
-        return [name for name in dict.fromkeys(given) if name and name != self.name]
+        return [*filter(None, dict.fromkeys((self.own.start, self.finder, self.teacher)))]
 
     def params_of(self, task: Any) -> Any:
         """The settings of its training on a task; hard labels keep their scores."""
-        values: dict[str, Any] = {"seed": task.seed} | (
-            {"learning_rate": self.rates[task.name]} if task.name in self.rates else {}
-        )
-        values |= {"label_scale": "scores"} if self.hard else {}
-        known = hints_of(type(self.params))
+        rate = {"learning_rate": self.rates[task.name]} if task.name in self.rates else {}
+        values = {"seed": task.seed, **rate} | ({"label_scale": "scores"} if self.hard else {})
+        known = vars(self.params)
         return dataclasses.replace(self.params, **{key: value for key, value in values.items() if key in known})
 
     def described(self, task: Any) -> list[Any]:
@@ -211,7 +208,7 @@ class StudyRequest(ComputesOnDevices, Request):
 
     @cached_property
     def chosen(self) -> list[Arm]:
-        """The arms; InputError for a duplicate name, unknown settings, labels or arms."""
+        """The arms; InputError for a duplicate name, unknown settings, labels, negatives or arms."""
         made: dict[str, Arm] = {}
         for form in [{name: own} for name, own in self.arms.items()] if isinstance(self.arms, Mapping) else self.arms:
             written = Written.read(form)
@@ -219,24 +216,23 @@ class StudyRequest(ComputesOnDevices, Request):
                 if written.name in (BASE, *made):
                     raise InputError(f"{written.name}: an arm of that name is there; give it another")
                 made[written.name] = self._arm(written)
-        families, names = {arm.own.family for arm in made.values()}, [*made]
-        refuse(
-            (not made, f"{argument('arms')}: expected an arm"),
-            (
-                self.against not in (None, *made),
-                f"{argument('against', self.against)}: no such arm; {nearest(str(self.against), made)}",
-            ),
-        )
-        for number, (name, arm) in enumerate([*made.items()]):
-            named = (arm.own.against or self.against or BASE).split(SIGN)
-            wanted = [one for one in (*named, arm.own.rates, arm.teacher) if one not in ("", BASE, *made)]
+        names = [*made]
+        refuse((not made, f"{argument('arms')}: expected an arm"))
+        for number, arm in enumerate(list(made.values())):
+            own, sources = arm.own, ["", "random", *self.stages, *names]
+            named = (own.against or self.against or BASE).split(SIGN)
+            unknown = [one for one in (*named, own.rates, arm.teacher) if one not in ("", BASE, *made)]
             late = [one for one in arm.refers if one in names[number:]]
-            refuse(
-                *((True, f"{argument('arms', name)}: {one}: no such arm; {nearest(one, made)}") for one in wanted[:1]),
-                *((True, f"{argument('arms', name)}: {one}: comes after it; put it before") for one in late[:1]),
-                (name in families, f"{argument('arms', name)}: is the name of a family; give another"),
-            )
-            made[name] = dataclasses.replace(arm, against=(BASE, *(one for one in named if one not in (BASE, name))))
+            with located(argument("arms", arm.name)):
+                refuse(
+                    (unknown, f"{', '.join(unknown)}: no such arm; known: {', '.join(names)}"),
+                    (late, f"{', '.join(late)}: comes after it; put it before"),
+                    (own.family in made, f"family={own.family}: is the name of an arm; give another"),
+                    (own.negatives not in sources, f"negatives={own.negatives}: {nearest(own.negatives, sources[1:])}"),
+                    (own.prf and own.start not in made, "prf: give start, the arm that is searched with"),
+                )
+            against = (BASE, *(one for one in named if one not in (BASE, arm.name)))
+            made[arm.name] = dataclasses.replace(arm, against=against)
         return list(made.values())
 
     def _arm(self, written: Written) -> Arm:
@@ -244,8 +240,9 @@ class StudyRequest(ComputesOnDevices, Request):
         if "seed" in values:
             raise InputError(f"seed: a study draws its own; give {argument('seeds')}, trainings of every arm")
         given = {name: values.pop(name) for name in hints_of(ArmParams) if name in values}
-        given = {key: str(Written.read(one)) if isinstance(one, Mapping) else one for key, one in given.items()}
-        own = ArmParams.of(given)
+        own = ArmParams.of(
+            {key: str(Written.read(one)) if isinstance(one, Mapping) else one for key, one in given.items()}
+        )
         values |= {"loss": self.loss} if self.loss is not None and "loss" not in values else {}
         model = Written(self.written.name, values, written.preset or self.written.preset)
         _, params, of_loss = training_of(model, base=self.usual)
@@ -279,15 +276,15 @@ def _labels(form: Form, context: int) -> tuple[Written, str]:
     written = Written.read(form)
     values, name, teacher = dict(written.params), written.name, ""
     with located(f"labels={form}"):
-        if needed := {"arm": "name", "cross-encoders": "models"}.get(name, ""):
-            given, name = str(values.pop(needed, "")), "teacher"
-            if not given:
-                raise InputError(f"{needed} missing")
-            if needed == "name":
-                teacher, values["teacher"] = given, "encoder"
-            else:
-                several = {"teacher": "ensemble", "models": given}
-                values |= several if "," in given else {"teacher": "cross-encoder", "model": given}
+        if name == "arm":
+            name, teacher = "teacher", str(values.pop("name", ""))
+            values["teacher"] = "encoder"
+            refuse((not teacher, "name missing"))
+        elif name == "cross-encoders":
+            name, models = "teacher", str(values.pop("models", ""))
+            refuse((not models, "models missing"))
+            several = {"teacher": "ensemble", "models": models}
+            values |= several if "," in models else {"teacher": "cross-encoder", "model": models}
         elif name == "term-scorer":
             name, values = "term-weight", {**values, "weights": "scorer", "scorer": TO_TRAIN}
         if strange := [one for one in (SOURCE, LABEL_PRESET) if one in values]:
@@ -306,33 +303,22 @@ def check(request: StudyRequest) -> None:
         InputError: arguments that exclude each other, unknown methods or settings.
     """
     given = {name for name in ("test_topics", "test_qrels", "labelled_queries") if getattr(request, name) is not None}
-    unread = "test_candidates" if request.fixed else "context"
-    no_encoder = request.encoder is None and not request.fixed
+    unread, model = "test_candidates" if request.fixed else "context", request.written.name
+    wrong = given & {"test_topics", "labelled_queries"} if request.splits else ()
     refuse(
         (
             len(given & {"test_topics", "test_qrels"}) == 1,
             f"{argument('test_topics')} and {argument('test_qrels')} go together; only one was given",
         ),
-        *(
-            (request.splits and name in given, f"{argument(name)}: goes without {argument('splits')}, which says what "
-                                               "is tested and trained on")
-            for name in ("test_topics", "labelled_queries")
-        ),
+        *((True, f"{argument(name)}: goes without {argument('splits')}") for name in sorted(wrong)),
         (
             getattr(request, unread) != getattr(StudyRequest, unread),
-            f"{argument(unread)}: means nothing to a study of the model {request.written.name}",
+            f"{argument(unread)}: means nothing to a study of the model {model}",
         ),
-    )  # fmt: skip
+    )
     check_backend(request.backend, request.address)
-    _ = request.devices, request.trained_on, request.training, request.stages  # each says what is wrong with it
-    names = [arm.name for arm in request.chosen]
-    for arm in request.chosen:
-        sources = ["random", *request.stages, *names]
-        shown = argument("arms", arm.name)
-        of = arm.own.negatives
-        refuse(
-            (of not in ("", *sources), f"{shown}: negatives={of}: {nearest(of, sources)}"),
-            (arm.own.prf and arm.own.start not in names, f"{shown}: prf: give start, the arm that is searched with"),
-        )
-    missing = f"{argument('encoder')} is missing: the model that the trainings begin with"
-    refuse((no_encoder, f"{argument('model', request.written.name)}: {missing}"))
+    _ = request.devices, request.trained_on, request.training, request.chosen  # each says what is wrong with it
+    if request.encoder is None and not request.fixed:
+        missing = f"{argument('encoder')} is missing: the model that the trainings begin with"
+        raise InputError(f"{argument('model', model)}: {missing}")
+    _ = request.encoder and TrainRequest("model", model, encoder=request.encoder).start

@@ -75,18 +75,20 @@ def study(request: StudyRequest) -> StudyOutcome:
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             return study(dataclasses.replace(request, work=folder))
     studied, tasks = load_study(request)
-    rates: dict[str, Any] = {}
-    if request.learning_rates:
-        studied.arms, rates = with_rates(studied, tasks, request.learning_rates)
+    rates = with_rates(studied, tasks, request.learning_rates) if request.learning_rates else {}
     arms = list(studied.arms.values())
-    for name, own in rates.items():
-        say(f"{name}: learning rate " + ", ".join(f"{one['rate']:g} ({task})" for task, one in own.items()))
     families = {arm.name: arm.own.family for arm in arms if arm.own.family}
     others = {arm.name: arm.against for arm in arms}
     others |= {family: others[arm] for arm, family in families.items()}
     first = name_of(parse_measures(request.measures)[0])
     records, choices = comparisons.with_chosen(run_arms(studied, tasks, [None, *arms]), families, first)
     table: Any = comparisons.per_query(records)
+    if request.fixed:  # settings by labels, of arms with own rates
+        own = [arm for arm in arms if arm.own.rates in ("", arm.name)]
+        about: Any = {"params": {arm.method.name: arm.training() for arm in reversed(own)}}
+    else:
+        about = {"encoder": request.encoder, "test_candidates": request.test_candidates, "model": request.written.name}
+        about |= {"first_stages": list(request.stages), "params": request.training.params.described()}
     outcome = {
         "arms": request.compares or request.written.name,
         "title": request.title or request.shown("topics"),
@@ -95,18 +97,19 @@ def study(request: StudyRequest) -> StudyOutcome:
         "protocol": studied.protocol,
         "training_queries": len(tasks[0].positives) - len(tasks[0].validation),
         "validation_queries": len(tasks[0].validation),
-        **_about(request, arms),
+        **about,
         **comparisons.observations(records),
         **{name: own for name, own in (("rates", rates), ("choices", choices)) if own},
         "rows": comparisons.study_rows(table, tasks[0].groups, others),
         "queries": {arm: table[arm].round(4).to_dict() for arm in table.columns.unique(0)},
     }
-    of_arms = [(arm, own["unchanged"], own["trainings"]) for arm, own in outcome["steps"].items() if own["unchanged"]]
-    unchanged = ", ".join(f"{number} of {count} trainings of {arm}" for arm, number, count in of_arms)
-    notice_doubts(
-        min(len(task.validation) for task in tasks),
-        f"no step was better than the start in {unchanged}" if unchanged else "",
+    unchanged = ", ".join(
+        f"{own['unchanged']} of {own['trainings']} trainings of {arm}"
+        for arm, own in outcome["steps"].items()
+        if own["unchanged"]
     )
+    doubt = f"no step was better than the start in {unchanged}" if unchanged else ""
+    notice_doubts(min(len(task.validation) for task in tasks), doubt)
     return StudyOutcome(outcome, {"index": studied.index})
 
 
@@ -124,16 +127,6 @@ def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
     return Studied(request, tasks, tested), tasks
 
 
-def _about(request: StudyRequest, arms: Sequence[Arm]) -> dict[str, Any]:
-    """The outcome's account of the model; for a query encoder the settings by labels, of arms with own rates."""
-    if request.fixed:
-        own = [arm for arm in arms if arm.own.rates in ("", arm.name)]
-        return {"params": {arm.method.name: arm.training() for arm in reversed(own)}}
-    about: dict[str, Any] = {name: getattr(request, name) for name in ("encoder", "test_candidates")}
-    about |= {"model": request.written.name, "first_stages": list(request.stages)}
-    return about | {"params": request.training.params.described()}
-
-
 def run_arms(studied: Studied, tasks: Sequence[Task], arms: Iterable[Arm | None]) -> list[dict[str, Any]]:
     """The records of all arms on all tasks, see `Studied.record`; existing files are reused."""
     request = studied.request
@@ -143,36 +136,37 @@ def run_arms(studied: Studied, tasks: Sequence[Task], arms: Iterable[Arm | None]
     if request.jobs > 1 or request.backend in CLUSTERS:
         _ = studied.identity  # once, before it goes to every process
         gpus = 0 if request.trained_on == "cpu" else 1
-        cluster: dict[str, Any] = {"backend": request.backend, "address": request.address, "gpus": gpus}
+        cluster: Any = {"backend": request.backend, "address": request.address, "gpus": gpus}
         do_parts(Studied.record, iter(work), workers=request.jobs, shown=shown, **cluster)
     return [Studied.record(*one) for one in shown(work)]
 
 
-def with_rates(
-    studied: Studied, tasks: Sequence[Task], rates: Sequence[float]
-) -> tuple[dict[str, Arm], dict[str, dict[str, dict[str, Any]]]]:
+def with_rates(studied: Studied, tasks: Sequence[Task], rates: Sequence[float]) -> dict[str, dict[str, dict[str, Any]]]:
     """Choose each arm's learning rate on the validation queries of each fold; of equal rates the lowest.
 
+    The arms of the study get their rates.
+
     Returns:
-        The arms by name; and arm → task name → `rate` and `validation` (learning rate → mean nDCG@10 of the validation
-        queries over the seeds), for arms that do not take another arm's rates.
+        Arm → task name → `rate` and `validation` (learning rate → mean nDCG@10 of the validation queries over the
+        seeds), for arms that do not take another arm's rates.
     """
     chosen: dict[str, dict[str, dict[str, Any]]] = {}
-    names = sorted({task.name for task in tasks})
     for arm in studied.arms.values():
-        if arm.own.rates not in ("", arm.name):
-            continue
-        validated: dict[str, dict[float, float]] = {name: {} for name in names}
-        for rate in sorted(rates):
-            tried = dataclasses.replace(arm, name=f"{arm.name}, {rate:g}", rates=dict.fromkeys(names, rate))
-            records = run_arms(studied, tasks, [tried])
-            for name in names:
-                values = [one["validation"][CHOICE] for one in records if one["task"] == name]
-                validated[name][rate] = float(np.mean(values))
-        chosen[arm.name] = {
-            name: {"rate": max(own, key=lambda rate: own[rate]), "validation": {f"{r:g}": v for r, v in own.items()}}
-            for name, own in validated.items()
-        }
-    rates_of = {name: {task: one["rate"] for task, one in own.items()} for name, own in chosen.items()}
-    arms = [dataclasses.replace(arm, rates=rates_of[arm.own.rates or arm.name]) for arm in studied.arms.values()]
-    return {arm.name: arm for arm in arms}, chosen
+        if arm.own.rates in ("", arm.name):
+            names = sorted({task.name for task in tasks})
+            validated: dict[str, dict[float, float]] = {name: {} for name in names}
+            for rate in sorted(rates):
+                tried = dataclasses.replace(arm, name=f"{arm.name}, {rate:g}", rates=dict.fromkeys(names, rate))
+                records = run_arms(studied, tasks, [tried])
+                for name, own in validated.items():
+                    own[rate] = float(np.mean([one["validation"][CHOICE] for one in records if one["task"] == name]))
+            chosen[arm.name] = {
+                name: {"rate": max(own, key=own.__getitem__), "validation": {f"{r:g}": v for r, v in own.items()}}
+                for name, own in validated.items()
+            }
+    for arm in studied.arms.values():
+        taken = {name: one["rate"] for name, one in chosen[arm.own.rates or arm.name].items()}
+        studied.arms[arm.name] = dataclasses.replace(arm, rates=taken)
+    for name, tried_on in chosen.items():
+        say(f"{name}: learning rate " + ", ".join(f"{one['rate']:g} ({task})" for task, one in tried_on.items()))
+    return chosen

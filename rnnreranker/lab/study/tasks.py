@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
@@ -28,8 +28,8 @@ class Task:
         topics: query id → text of all queries.
         positives: one positive (or all) with grade 1, for each training and validation query.
         validation: ids of the queries that choose the best step. test: ids of the test queries.
-        groups: test query → group with rows of its own; may be empty.
         known: all positives of the validation queries; only the learning of the mass reads them.
+        groups: test query → group with rows of its own; may be empty.
     """
 
     name: str
@@ -38,8 +38,8 @@ class Task:
     positives: pandas.DataFrame
     validation: frozenset[str]
     test: tuple[str, ...]
+    known: pandas.DataFrame
     groups: Mapping[str, str] = field(default_factory=dict)
-    known: pandas.DataFrame | None = None
 
     def part(self, validation: bool) -> pandas.DataFrame:
         """The positives of the validation queries, or of the others."""
@@ -52,112 +52,65 @@ def tasks_of(
 ) -> tuple[list[Task], pandas.DataFrame]:
     """Every task of a study for every seed, and the judgements of the test queries.
 
+    Topics without a positive are left out. Folds, the default, are the same for every seed; a task knows one random
+    positive of each query of the other folds. On other test topics, those that share a positive with a training query
+    form a group. `splits` are the first folds of paper 004's "standard" (60/20/20) or "cold" (20/20/60), see
+    `data.splits`; all positives are known, as in the paper, and the seed is for the trainings.
+
     Args:
         request: a `StudyRequest`; share: the share of training queries that validate.
 
     Raises:
-        InputError: unreadable test topics, no query with a positive, more folds than queries.
+        InputError: unreadable test topics, no query with a positive, too few queries, a query in training and test.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
 
-    given: dict[str, Any] = {"share": share, "relevant": request.relevant, "labelled": request.labelled_queries}
-    made: list[Task] = []
-    tested = qrels if request.test_qrels is None else qrels_of(request.test_qrels)
-    other = {} if request.test_topics is None else topics_of(request.test_topics)
-    for seed in range(request.seeds):
-        if request.splits:
-            first = request.folds or FOLDS
-            made += split_tasks(topics, qrels, request.splits, first, seed, relevant=request.relevant)
-        elif request.test_topics is not None:
-            made.append(transfer_task(topics, qrels, other, tested, seed, **given))
-        else:
-            made += fold_tasks(topics, qrels, request.folds or 5, seed, **given)
+    relevant, texts = request.relevant, with_positive(topics, qrels, request.relevant)
+    how: Any = {"share": share, "relevant": relevant, "one_each": not request.splits}
+    usable, tested = [*texts], qrels
+    if request.test_topics is not None and not request.splits:
+        tested = qrels_of(request.test_qrels)
+        other = with_positive(topics_of(request.test_topics), tested, relevant)
+        check_held_out(texts, other)
+        seen, of_test = (_positive(one, relevant).set_index("doc_id")["query_id"] for one in (qrels, tested))
+        shared = set(of_test[of_test.index.isin(seen[seen.isin(usable)].index)])
+        how["groups"] = {qid: SEEN if qid in shared else UNSEEN for qid in other}
+        parts: Any = [("transfer", usable, tuple(other), None)]
+        texts |= other
+    elif request.splits:
+        parts = [*_splits(texts, request.splits, request.folds or FOLDS)]
+    else:
+        parts = [*_folds(usable, request.folds or 5)]
+    count = request.labelled_queries
+    made = [
+        task_of(name, seed, texts, qrels, _labelled(training, count, seed), test, held_out=held_out, **how)
+        for seed in range(request.seeds)
+        for name, training, test, held_out in parts
+    ]
     return made, tested
 
 
-def fold_tasks(
-    topics: Mapping[str, str],
-    qrels: pandas.DataFrame,
-    folds: int,
-    seed: int,
-    *,
-    share: float,
-    relevant: int = 1,
-    labelled: int | None = None,
-) -> list[Task]:
-    """Tasks of a cross-validation: train on one random positive of each query of the other folds.
+Part = tuple[str, list[str], tuple[str, ...], Iterable[str] | None]  # name, training, test, validation
 
-    Folds are the same for every seed. Topics without a positive are left out.
 
-    Args:
-        share: of the training queries that validate.
-        labelled: number of training and validation queries; None = all.
-
-    Raises:
-        InputError: fewer than 2 folds, fewer queries with a positive than folds, too many labelled queries.
-    """
-    usable = with_positive(topics, qrels, relevant)
+def _folds(usable: Sequence[str], folds: int) -> Iterator[Part]:
     if not 2 <= folds <= len(usable):
         raise InputError(f"{argument('folds', folds)}: expected at least 2, and at most one per query ({len(usable)})")
-    ordered, tasks = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid)), []
+    ordered = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid))
     for fold in range(folds):
         tested = set(ordered[fold::folds])
-        training = _labelled([qid for qid in usable if qid not in tested], labelled, seed)
-        name, test = f"fold {fold + 1} of {folds}", [qid for qid in usable if qid in tested]
-        tasks.append(task_of(name, seed, usable, qrels, training, test, share=share, relevant=relevant))
-    return tasks
+        training = [qid for qid in usable if qid not in tested]
+        yield f"fold {fold + 1} of {folds}", training, tuple(qid for qid in usable if qid in tested), None
 
 
-def transfer_task(
-    topics: Mapping[str, str],
-    qrels: pandas.DataFrame,
-    test_topics: Mapping[str, str],
-    test_qrels: pandas.DataFrame,
-    seed: int,
-    *,
-    share: float,
-    relevant: int = 1,
-    labelled: int | None = None,
-) -> Task:
-    """Train on one positive of each query of one set, test on another set.
-
-    Test queries that share a positive with a training query form a group.
-
-    Raises:
-        InputError: no query with a positive, a query id in both sets, too many labelled queries.
-    """
-    usable, tested = with_positive(topics, qrels, relevant), with_positive(test_topics, test_qrels, relevant)
-    check_held_out(usable, tested)
-    training = _labelled([*usable], labelled, seed)
-    texts = {qid: usable[qid] for qid in training} | tested
-    task = task_of("transfer", seed, texts, qrels, training, tested, share=share, relevant=relevant)
-    trained, of_test = (of[of["relevance"] >= relevant] for of in (qrels, test_qrels))
-    seen = set(trained.loc[trained["query_id"].isin(usable), "doc_id"])
-    shared = set(of_test.loc[of_test["doc_id"].isin(seen), "query_id"])
-    return replace(task, groups={qid: SEEN if qid in shared else UNSEEN for qid in tested})
-
-
-def split_tasks(
-    topics: Mapping[str, str], qrels: pandas.DataFrame, setting: str, folds: int, seed: int, *, relevant: int = 1
-) -> list[Task]:
-    """The first folds of paper 004's setting "standard" (60/20/20) or "cold" (20/20/60), see `data.splits`.
-
-    All positives of the training queries are known, as in the paper; the seed is for the trainings.
-
-    Raises:
-        InputError: too few queries with a positive, folds outside 1 to 4.
-    """
-    usable = with_positive(topics, qrels, relevant)
+def _splits(texts: Mapping[str, str], setting: str, folds: int) -> Iterator[Part]:
     if not 1 <= folds <= FOLDS:
         raise InputError(f"{argument('folds', folds)}: expected 1 to {FOLDS} with {argument('splits')}")
-    parts, tasks = parts_of(usable), []
+    parts = parts_of(texts)
     for fold in range(1, folds + 1):
         train, checked, tested = (parts[f"{setting}-{fold}-{part}"] for part in PARTS)
-        known: dict[str, Any] = {"held_out": checked, "relevant": relevant, "one_each": False}
-        named = f"{setting}, fold {fold} of {FOLDS}"
-        tasks.append(task_of(named, seed, usable, qrels, [*train, *checked], tested, **known))
-    return tasks
+        yield f"{setting}, fold {fold} of {FOLDS}", [*train, *checked], tuple(tested), checked
 
 
 def task_of(
@@ -172,6 +125,7 @@ def task_of(
     held_out: Iterable[str] | None = None,
     relevant: int = 1,
     one_each: bool = True,
+    groups: Mapping[str, str] | None = None,
 ) -> Task:
     """A task; the draw of positives does not depend on the order of the judgements.
 
@@ -183,7 +137,7 @@ def task_of(
     from rnnreranker.train.request import split
 
     validation = frozenset(split(training, share, seed) if held_out is None else held_out)
-    positive = qrels.loc[qrels["relevance"] >= relevant, ["query_id", "doc_id", "relevance"]]
+    positive = _positive(qrels, relevant)
     drawn = positive.drop_duplicates(["query_id", "doc_id"]).sort_values("doc_id")
     if one_each:
         pairs = zip(drawn["query_id"], drawn["doc_id"], strict=True)
@@ -191,16 +145,20 @@ def task_of(
         drawn = drawn.drop_duplicates("query_id").drop(columns="draw")
     drawn = drawn.set_index("query_id").loc[list(training)].reset_index().assign(relevance=1)
     known = positive[positive["query_id"].isin(validation)]
-    return Task(name, seed, texts, drawn, validation, tuple(test), known=known)
+    return Task(name, seed, texts, drawn, validation, tuple(test), known, groups or {})
 
 
 def with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant: int) -> dict[str, str]:
     """The topics that have a positive; InputError: none has."""
-    positive = set(qrels.loc[qrels["relevance"] >= relevant, "query_id"])
+    positive = set(_positive(qrels, relevant)["query_id"])
     usable = {qid: text for qid, text in topics.items() if qid in positive}
     if not usable:
         raise InputError(f"none of {len(topics)} topics has a judgement of grade {relevant} or more")
     return usable
+
+
+def _positive(qrels: pandas.DataFrame, relevant: int) -> pandas.DataFrame:
+    return qrels.loc[qrels["relevance"] >= relevant, ["query_id", "doc_id", "relevance"]]
 
 
 def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING
 from rnnreranker.base.late_names import late_names
 
 if TYPE_CHECKING:
-    from rnnreranker.lab.tune.collections import tune_collections as tune_collections
     from rnnreranker.lab.tune.request import TuneRequest as TuneRequest
     from rnnreranker.lab.tune.request import TuneTrainRequest as TuneTrainRequest
-    from rnnreranker.lab.tune.reranking import Objective as Objective
     from rnnreranker.lab.tune.reranking import tune_reranker as tune_reranker
-    from rnnreranker.lab.tune.space import Space as Space
     from rnnreranker.lab.tune.training import tune_training as tune_training
-    from rnnreranker.lab.tune.trials import search as search
 
 __getattr__, __dir__ = late_names(__name__)

@@ -7,31 +7,24 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
-from rnnreranker.base.tables import print_table
 from rnnreranker.lab.flags import print_report, write_record
-from rnnreranker.lab.tune.request import SWEEPS, TuneRequest, TuneTrainRequest, check
+from rnnreranker.lab.tune.request import TuneRequest, TuneTrainRequest, check
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
-
-if TYPE_CHECKING:
-    from rnnreranker.lab.tune.trials import Tuned
 
 SET = ("index", "topics", "qrels", "run", "hits")
 TEST = ("test_topics", "test_qrels", "measure", "protocol")
 SEARCH = ("trials", "seed", "storage")
-OUTPUTS = ("output", "record", "plots")
 UNRECORDED = ("--record", "--output", "--plots", "--storage")  # they say where this machine keeps things
-SHOWN = {  # names of the means of base, default and tuned
-    "rnn": ("as retrieved", "default", "tuned"),
-    "training": ("encoder as it is", "trained, default", "trained, tuned"),
-}
+RNN_SHOWN = ("as retrieved", "default", "tuned")  # names of the means of base, default and tuned
+TRAINING_SHOWN = ("encoder as it is", "trained, default", "trained, tuned")
 USAGE = "python -m rnnreranker.tune --index INDEX --topics TOPICS --qrels QRELS [flags]"
 EPILOG = """The value printed is held out. Examples (`python -m rnnreranker methods rnn` lists the settings):
   python -m rnnreranker.tune --index my-index --topics train.tsv --qrels train.qrels --output my.yaml
@@ -65,8 +58,6 @@ class TuneFlags(Request):
     output: str | None = setting(None, "the settings that were best, for `--preset FILE.yaml`", metavar="FILE.yaml")
     record: str | None = setting(None, "write the record of the tuning", metavar="FILE.json")
     plots: str | None = setting(None, "pictures of the course of the trials, and of sweeps or ablations", metavar="DIR")
-    sweep: str | None = setting(None, f"around these settings: some of {','.join(SWEEPS)}", metavar="NAMES")
-    ablations: bool = setting(False, "train without each part too, around what was best")
 
 
 @command.main
@@ -75,73 +66,45 @@ def main(argv: Sequence[str]) -> int:
     begun, training = time.perf_counter(), bool(command.first_word(argv, ["train"]))
     args = (make_train_parser() if training else make_parser()).parse_args(argv[training:])
     given = command.request(args, TuneFlags)
-    sweeps = ["ablations"] if given.ablations else given.sweep.split(",") if given.sweep else []
     if training:
         request: Any = command.request(args, TuneTrainRequest)
     else:
         request = command.request(args, TuneRequest, rerank=flags.with_rnn(args, args.rerank, "--rerank"))
-    check(request, sweeps)
+    check(request)
     if given.output and not request.trials:
         raise InputError("--output is what trials choose: not with --trials 0")
     check_writable(given.output, given.record)
     if given.plots:
         require("matplotlib", "--plots", "'rnnreranker[plots]'")
-    about: dict[str, Any] = {"module": "tune", "argv": argv, "begun": begun, "without": UNRECORDED}
+    about: Any = {"module": "tune", "argv": argv, "begun": begun, "without": UNRECORDED}
     if not training and request.collections:
-        outcome, about["inputs"] = _leave_out(request)
+        from rnnreranker.lab.tune.collections import tune_collections
+
+        outcome, about["inputs"] = tune_collections(request)
+        print_report("collections", measure=request.measure, **outcome)
+        command.say(f"rule {outcome['rule']}: the default has place {outcome['place']} of {outcome['settings']}")
         name = Path(str(request.space)).stem if request.space else "leave-one-out"
+        outcome = {"measure": request.measure, "seed": request.seed, **outcome}
         write_record(given.record, "tuning", name, outcome, **about)
         return 0
     from rnnreranker.lab.tune.reranking import tune_reranker
+    from rnnreranker.lab.tune.sweeps import write_plots
     from rnnreranker.lab.tune.training import tune_training
 
-    tuned, name = (tune_training if training else tune_reranker)(request), "training" if training else "rnn"
-    about["inputs"] = tuned.inputs
-    report = _report(given, tuned, request.measure, SHOWN[name], sweeps)
-    kind, name = ("tuning", name) if request.trials else ("sweep", f"{args.sweep}.{args.measure}")
-    write_record(given.record, kind, name, report, **about)
-    return 0
-
-
-def _report(
-    given: TuneFlags, tuned: Tuned, measure: str, shown: Sequence[str], sweeps: Sequence[str]
-) -> dict[str, Any]:
-    """Write and print the result of a tuning and its sweeps; return the outcome of its record."""
-    report, study, held_out = tuned.to_dict(), tuned.study, tuned.held_out
+    tuned = tune_training(request) if training else tune_reranker(request)
     if given.output:
         tuned.write(given.output)
-    if study:
-        print_report("tuning", measure=measure, held_out=held_out, shown=shown)
-        first = study.history[0]
-        default = "" if first is None else f", default {first:.4f}"
-        command.say(f"held out by {held_out['how']}, {held_out['topics']} topics")
-        command.say(f"{tuned.searched}: best trial {study.value:.4f}{default}")
-    if sweeps:
-        report["sweeps"] = tuned.sweep(sweeps)
-        for name, table in report["sweeps"].items():
-            command.say(f"sweep {name}")
-            print_table(list(table[0]), [[_cell(value) for value in row.values()] for row in table])
+    shown = {"study": tuned.study, "held_out": tuned.held_out, "sweeps": tuned.sweeps}
+    print_report("tuning", measure=request.measure, shown=TRAINING_SHOWN if training else RNN_SHOWN, **shown)
     if given.plots:
-        from rnnreranker.lab.tune.sweeps import write_plots
-
-        for path in write_plots(given.plots, report.get("sweeps", {}), measure, study):
-            command.say(f"picture: {path}")
-    return report
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _leave_out(request: TuneRequest) -> tuple[dict[str, Any], dict[str, str]]:
-    """Print the result over collections; return the outcome of its record, and fingerprints of what was read."""
-    from rnnreranker.lab.tune.collections import tune_collections
-
-    outcome, inputs = tune_collections(request)
-    print_report("collections", measure=request.measure, **outcome)
-    rank, settings = outcome["place"], outcome["settings"]
-    command.say(f"rule {outcome['rule']}: over all cells the default has rank {rank} of {settings}")
-    return {"measure": request.measure, "seed": request.seed, **outcome}, inputs
+        command.say(
+            f"pictures: {', '.join(map(str, write_plots(given.plots, tuned.sweeps, request.measure, tuned.study)))}"
+        )
+    kind, name = "tuning", "training" if training else "rnn"
+    if not request.trials:
+        kind, name = "sweep", f"{args.sweep}.{args.measure}"
+    write_record(given.record, kind, name, tuned.to_dict(), inputs=tuned.inputs, **about)
+    return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -149,14 +112,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("tune", "Search the settings of rNN reranking that suit a query set.", EPILOG, USAGE)
     add = command.add_request_flags
     add(parser, TuneRequest, *SET, "encoded_queries", "encoder", "collections", "rule")
-    held = parser.add_argument_group("held out")
-    add(held, TuneRequest, "folds", *TEST, "test_run")
+    add(parser.add_argument_group("held out"), TuneRequest, "folds", *TEST, "test_run")
     group = parser.add_argument_group("search (a setting that is given is held, all others are searched)")
     add(group, TuneRequest, "rerank")
     command.add_dataclass_flags(group, RnnParams, shown=())
-    add(group, TuneRequest, "space", *SEARCH, "threads", "device", "compute_dtype")
+    add(group, TuneRequest, "space", *SEARCH, "threads", "device", "compute_dtype", "sweep")
     add(group, TuneFlags, "preset")
-    add(parser.add_argument_group("output"), TuneFlags, *OUTPUTS, "sweep")
+    add(parser.add_argument_group("output"), TuneFlags, "output", "record", "plots")
     return parser
 
 
@@ -169,8 +131,8 @@ def make_train_parser() -> argparse.ArgumentParser:
     held = parser.add_argument_group("held out")
     add(held, TuneTrainRequest, "validation_share", "test_share", *TEST, "final_seeds")
     group = parser.add_argument_group("search (a setting that is given is held, the others are searched)")
-    add(group, TuneTrainRequest, "method", "loss", "model", "encoder", "device", *SEARCH)
-    add(parser.add_argument_group("output"), TuneFlags, *OUTPUTS, "ablations")
+    add(group, TuneTrainRequest, "method", "loss", "model", "encoder", "device", *SEARCH, "ablations")
+    add(parser.add_argument_group("output"), TuneFlags, "output", "record", "plots")
     return parser
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +16,11 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
 from rnnreranker.evaluate.scores import check_judged, judged_documents
-from rnnreranker.lab.query_set import Topics, judged_topics, read_query_set
+from rnnreranker.lab.query_set import judged_topics, read_query_set
 from rnnreranker.lab.tune.request import TuneRequest, check
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.lab.tune.sweeps import sweep
-from rnnreranker.lab.tune.trials import Report, Search, Tuned, held_out_of, notice_if_few, search
+from rnnreranker.lab.tune.trials import Search, Tuned, Values, held_out_of, notice_if_few, search
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
@@ -30,8 +28,6 @@ from rnnreranker.runs import Run
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
 
 FEW = 50  # topics below which the best of many trials is mostly luck
@@ -75,10 +71,15 @@ class Objective:
         self.deepest = int(np.diff(run.offsets).max(initial=1))
         self.topics = tuple(sorted(usable, key=lambda qid: (hashlib.sha256(qid.encode()).digest(), qid)))
 
-    def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
-        """(T,) float64: the measure of each topic after reranking with the settings."""
+    def values(self, params: RnnParams | None, topics: Sequence[str] | None = None) -> np.ndarray:
+        """(T,) float64: the measure of each topic after reranking with the settings; None = in the first stage."""
         topics = self.topics if topics is None else topics
-        return self.of(self.rerank(params, topics), topics)
+        return self.of(self.run if params is None else self.rerank(params, topics), topics)
+
+    def of(self, run: Run, topics: Sequence[str]) -> np.ndarray:
+        """(T,) float64: the measure of each topic in a run."""
+        scores = evaluate(run, self._qrels, self.measure, self.protocol, topics=topics)
+        return scores.per_topic(scores.measures[0])
 
     def rerank(self, params: RnnParams, topics: Sequence[str]) -> Run:
         """The run of some topics after reranking, with scores as files have them."""
@@ -87,14 +88,10 @@ class Objective:
         chosen = set(topics)
         return reranker.rerank(self.run.of_queries([qid in chosen for qid in self.run.qids]), self.queries).as_written()
 
-    def base(self, topics: Sequence[str] | None = None) -> np.ndarray:
-        """(T,) float64: the measure of each topic in the first stage."""
-        return self.of(self.run, self.topics if topics is None else topics)
-
-    def of(self, run: Run, topics: Sequence[str]) -> np.ndarray:
-        """(T,) float64: the measure of each topic in a run."""
-        scores = evaluate(run, self._qrels, self.measure, self.protocol, topics=topics)
-        return scores.per_topic(scores.measures[0])
+    def compared(self, tuned: RnnParams, default: RnnParams, topics: Sequence[str] | None = None) -> Values:
+        """The values of the first stage and of two settings."""
+        several = {"base": None, "default": default, "tuned": tuned}
+        return {name: self.values(params, topics) for name, params in several.items()}
 
     def about(self, topics: Sequence[str]) -> dict[str, str]:
         """What the mean over some topics depends on, except the settings: name → fingerprint or value."""
@@ -121,19 +118,9 @@ class Objective:
 
 
 @phase("reading what to tune on")
-def load_objective(
-    request: TuneRequest,
-    index: IndexOnDisk,
-    topics: Topics,
-    qrels: Qrels,
-    run: str | Path | Run | None = None,
-    encoded: str | Path | None = None,
-) -> Objective:
-    """The objective of a query set; errors as `read_query_set`."""
-    from rnnreranker.search.queries import QueryEncoding
-
-    encoding = QueryEncoding.of(request.encoder, encoded, topics, request.devices)
-    read = read_query_set(index, topics, qrels, run, encoding, request.hits, request.threads)
+def load_objective(request: TuneRequest, index: Any) -> Objective:
+    """The objective of a request's query set; errors as `read_query_set`."""
+    read = read_query_set(request, index, request.hits)
     own = (request.measure, request.protocol, request.threads)
     return Objective(read.run, index.vectors, read.queries, read.qrels, *own)
 
@@ -149,32 +136,26 @@ def tune_reranker(request: TuneRequest) -> Tuned:
     from rnnreranker.data.topics import check_held_out
     from rnnreranker.index.opening import open_index
 
-    given: tuple[Any, Any] = (request.topics, request.qrels)
-    apart: tuple[Any, Any] = (request.test_topics, request.test_qrels)
-    if apart[0] is not None:
-        check_held_out(judged_topics(*given), judged_topics(*apart))
-    index = open_index(request.index)  # type: ignore[arg-type]  # `check` refuses None
-    objective = load_objective(request, index, *given, request.run, request.encoded_queries)
+    index: Any = open_index(request.index)  # type: ignore[arg-type]  # `check` refuses None
+    if apart := request.apart:
+        check_held_out(judged_topics(request), judged_topics(apart))
+    objective = load_objective(request, index)
     count = len(objective.topics)
     lacking = f"; {objective.lacking} judged ones without candidates, left out" if objective.lacking else ""
     command.say(f"{command.counted(count, 'topic')} with judgements and candidates{lacking}")
     notice_if_few(count, "topics", FEW)
     space, trials = request.searched.within(objective.deepest), request.trials
-    said: dict[str, Any] = {"measure": request.measure, "protocol": objective.protocol, "topics": count}
-    study = held_out = None
+    said: Any = {"measure": request.measure, "protocol": objective.protocol, "topics": count}
+    params, study, held_out = space.fixed, None, None
     if trials:
-        started = time.perf_counter()
-        kept: dict[str, Any] = {"seed": request.seed, "storage": request.storage}
-        study = tune(objective, space, trials, **kept)
-        if apart[0] is not None:
-            test = load_objective(request, index, *apart, request.test_run)
-            part = (study, count, test.values(study.params), test.values(space.fixed))
-            held_out = held_out_of("test set", test.base(), [part])
+        kept: Any = {"seed": request.seed, "storage": request.storage}
+        study, said["seed"] = tune(objective, space, trials, **kept), request.seed
+        params = study.params
+        if apart:
+            part = (study, count, load_objective(apart, index).compared(params, space.fixed))
+            held_out = held_out_of("test set", [part])
         else:
             held_out = cross_validate(objective, space, trials, request.folds, **kept)
-        command.say(f"{study.trials} trials a study, {time.perf_counter() - started:.1f} s")
-        said["seed"] = request.seed
-    params = study.params if study else space.fixed
     about = {
         "index": request.shown("index"),
         "topics": f"{request.shown('topics')} ({count} judged)",
@@ -182,9 +163,8 @@ def tune_reranker(request: TuneRequest) -> Tuned:
         "measure": f"{request.measure}, protocol {objective.protocol}",
         "seed": request.seed,
     }
-    inputs = {"index": objective.vectors.fingerprint}
-    rows = functools.partial(sweep, objective=objective, params=params)
-    return Tuned(params, about, said, inputs, rows, study, held_out)
+    sweeps = sweep(request.sweeps, objective, params)
+    return Tuned(params, about, said, {"index": objective.vectors.fingerprint}, study, held_out, sweeps)
 
 
 def tune(
@@ -199,7 +179,7 @@ def tune(
     """Search the settings that rank some topics best (None = all); kept: seed and storage."""
     chosen = objective.topics if topics is None else topics
 
-    def mean(params: RnnParams, report: Report) -> float:
+    def mean(params: RnnParams) -> float:
         return float(objective.values(params, chosen).mean())
 
     return search(mean, space, trials, name=name, about=objective.about(chosen), **kept)
@@ -211,9 +191,8 @@ def cross_validate(objective: Objective, space: Space, trials: int, folds: int, 
     Raises:
         InputError: as `Objective.folds` and `search`.
     """
-    parts, bases = [], []
+    parts = []
     for fold, (train, test) in enumerate(objective.folds(folds)):
         made = tune(objective, space, trials, topics=train, name=f"fold {fold}", **kept)
-        parts.append((made, len(train), objective.values(made.params, test), objective.values(space.fixed, test)))
-        bases.append(objective.base(test))
-    return held_out_of(f"{folds}-fold cross-validation", np.concatenate(bases), parts)
+        parts.append((made, len(train), objective.compared(made.params, space.fixed, test)))
+    return held_out_of(f"{folds}-fold cross-validation", parts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import reprlib
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rnnreranker.base.errors import InputError, nearest, require
-from rnnreranker.base.settings import Hint, Params, hints_of, located
+from rnnreranker.base.errors import InputError, brief, require
+from rnnreranker.base.settings import Hint, Params, check_names, hints_of, located
 from rnnreranker.base.strict import read_yaml
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 EXPECTED = "expected {low: …, high: …} (and log: true), or a list of values"
-NARROW = ("none", "maxminmax")  # normalisations after which a boost acts on values that are close together
-NARROWER = 0.1386  # their power of the boost: its range ends at 1.25, as 5 ** .1386
 
 # The space of paper 000 for reranking, with `scale`, `weight` and the first stage's rank and score. The run's scores
 # always count for something, so that a draw without any of the three terms cannot come up.
@@ -97,33 +96,28 @@ class Space:
     fixed: Any = field(default_factory=RnnParams)
 
     def __post_init__(self) -> None:
-        known, ranges = self._known, dict[str, Any]()
-        for name, entry in self.ranges.items():
-            if name not in known:
-                raise InputError(f"unknown parameter {name}, {nearest(name, known)}")
-            values = entry
-            if isinstance(entry, Mapping) and {"low", "high"} <= set(entry) <= {"low", "high", "log"}:
-                values = [entry["low"], entry["high"]]
+        known, ranges = self._known, check_names(self.ranges, self._known)
+        for name, entry in ranges.items():
+            bounds = isinstance(entry, Mapping) and {"low", "high"} <= set(entry) <= {"low", "high", "log"}
+            values = [entry["low"], entry["high"]] if bounds else entry
             if not isinstance(values, list | tuple) or not values:
-                raise InputError(f"{name}: {reprlib.repr(entry)}; {EXPECTED}")
+                raise InputError(f"{name}: {brief(entry)}; {EXPECTED}")
             pairs = [known[name].checked(value) for value in values]
-            if problems := [
-                problem for _, problem in pairs if problem
-            ]:  # of values that exclude others a trial says it
+            if problems := [problem for _, problem in pairs if problem]:  # each alone: trials refuse combinations
                 raise InputError(f"search space: {problems[0]}")
-            ranges[name] = [value for value, _ in pairs]
-            if isinstance(entry, Mapping):
-                ranges[name] = {**entry, "low": pairs[0][0], "high": pairs[1][0]}
+            plain = [value for value, _ in pairs]
+            ranges[name] = {**entry, "low": plain[0], "high": plain[1]} if bounds else plain
         object.__setattr__(self, "ranges", ranges)
 
     @property
-    def _parts(self) -> list[Params]:
+    def parts(self) -> list[Params]:
+        """The settings of each kind."""
         return [*vars(self.fixed).values()] if isinstance(self.fixed, Joint) else [self.fixed]
 
     @property
     def _known(self) -> dict[str, Hint]:
         """The type and the limits of every setting."""
-        return {name: hint for part in self._parts for name, hint in hints_of(type(part)).items()}
+        return {name: hint for part in self.parts for name, hint in hints_of(type(part)).items()}
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:
@@ -138,39 +132,26 @@ class Space:
                 raise InputError(f"search space: {name}: {error}") from None
         return made
 
-    def values(self) -> dict[str, Any]:
-        """The fixed values of the searched settings."""
-        known = {name: value for part in self._parts for name, value in part.to_dict().items()}
-        return {name: known[name] for name in self.ranges}
-
-    def replaced(self, **values: Any) -> Any:
-        """`fixed` with other values of some settings."""
-        if not isinstance(self.fixed, Joint):
-            return dataclasses.replace(self.fixed, **values)
-        own = [{name: values[name] for name in hints_of(type(part)) if name in values} for part in self._parts]
-        return Joint(*(dataclasses.replace(part, **of) for part, of in zip(self._parts, own, strict=True)))  # type: ignore[arg-type]
-
     def drawn(self, values: Mapping[str, Any]) -> Any:
-        """The settings of a trial; a boost is smaller where the normalisation keeps values close."""
-        made = self.replaced(**values)
-        if "boost" in values and made.labels.normalization in NARROW:
-            return self.replaced(**{**values, "boost": values["boost"] ** NARROWER})
-        return made
+        """`fixed` with other values of some settings, as of a trial; ignores other names."""
+        made = []
+        for part in self.parts:
+            made.append(dataclasses.replace(part, **{name: values[name] for name in vars(part) if name in values}))
+        return Joint(*made) if isinstance(self.fixed, Joint) else made[0]  # type: ignore[arg-type]
 
-    def as_trial(self) -> dict[str, Any] | None:
-        """The fixed settings as values of a trial; None if one is outside the space."""
-        values = self.values()
-        if "boost" in values and self.fixed.labels.normalization in NARROW:
-            values["boost"] **= 1 / NARROWER
-        for name, entry in self.ranges.items():
-            value = values[name]
-            if isinstance(entry, list):
-                inside = value in entry
-            else:
-                inside = value is not None and entry["low"] <= value <= entry["high"]
-            if not inside:
-                return None
-        return values
+    def firsts(self, trials: int) -> list[dict[str, Any]]:
+        """The values of the first trials: the fixed settings, if they are in the space, and all of a small space."""
+        known = {name: value for part in self.parts for name, value in vars(part).items()}
+        start = {name: known[name] for name in self.ranges}
+        inside = [
+            start[name] in one if isinstance(one, list) else one["low"] <= (start[name] or 0) <= one["high"]
+            for name, one in self.ranges.items()
+        ]
+        firsts, lists = [start] if all(inside) else [], [*self.ranges.values()]
+        if all(isinstance(one, list) for one in lists) and math.prod(map(len, lists)) <= trials:
+            grid = (dict(zip(self.ranges, values, strict=True)) for values in itertools.product(*lists))
+            firsts += [values for values in grid if values != start]
+        return firsts
 
     def within(self, deepest: int) -> Space:
         """The space with contexts of at most `deepest`."""
@@ -179,8 +160,8 @@ class Space:
             ranges["context"] = sorted({min(value, deepest) for value in entry})
         elif entry:
             ranges["context"] = entry | {name: min(entry[name], deepest) for name in ("low", "high")}
-        [context] = [part.context for part in self._parts if isinstance(part, RnnParams)]
-        return Space(ranges, self.replaced(context=min(context, deepest)))
+        [context] = [part.context for part in self.parts if isinstance(part, RnnParams)]
+        return Space(ranges, self.drawn({"context": min(context, deepest)}))
 
     @classmethod
     def of(cls, given: str | Path | Mapping[str, Any] | None, fixed: Any) -> Space:
@@ -193,10 +174,9 @@ class Space:
         """
         if given is None:
             return cls(fixed=fixed)
-        content, shown = given, "space"
-        if isinstance(given, str | Path):
-            content, shown = read_yaml(given, "search space"), str(given)
-        if not isinstance(content, Mapping) or not content:
-            raise InputError(f"{shown}: expected a mapping such as `k: {{low: 3, high: 30}}`")
-        with located(shown):
+        named = isinstance(given, str | Path)
+        content = read_yaml(given, "search space") if isinstance(given, str | Path) else given
+        with located(str(given) if named else "space"):
+            if not isinstance(content, Mapping) or not content:
+                raise InputError("expected a mapping such as `k: {low: 3, high: 30}`")
             return cls({str(name): entry for name, entry in content.items()}, fixed)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.command import progress
-from rnnreranker.base.errors import require
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.figures import new_axes, save_figure
 from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
+from rnnreranker.lab.tune.space import Space
 from rnnreranker.lab.tune.trials import Rows, Search
 from rnnreranker.rnn import RnnParams
 
@@ -21,6 +23,22 @@ CONTEXTS = (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
 LAMBDAS = tuple(round(0.05 * step, 2) for step in range(21))
 NEIGHBOURS = (3, 5, 7, 10, 15, 21, 30)
 WHOLE = "all parts"  # the row that ablations are compared with
+PARTS: dict[str, dict[str, Any]] = {  # of similarity and labels, left out or changed
+    "weights all equal": {"weight": "binary"},
+    "no extension (tau 0)": {"tau": 0.0},
+    "no expansion (k_exp 1)": {"k_exp": 1},
+    "Jaccard alone (lambda 0)": {"lam": 0.0},
+    "no Jaccard (lambda 1)": {"lam": 1.0},
+    "raw scale": {"scale": "none"},
+    "printed variant": {"variant": "paper"},
+    "no rank": {"rank_weight": 0.0},
+    "no run scores": {"run_weight": 0.0},
+    "no inner products": {"query_weight": 0.0},
+    "the query the only probe": {"probes": 1},
+    "no smoothing": {"smoothing": 0.0},
+    "no n_max": {"n_max": None},
+    "no boost (b 1)": {"boost": 1.0},
+}
 INCHES = (6.4, 4.0)
 LABELS = {"context": "context N", "lam": "lambda (0 = Jaccard alone, 1 = no Jaccard)", "what": ""}
 ENDS = (("value", "low", "high"), ("difference", "difference_low", "difference_high"))  # of a sweep, of ablations
@@ -41,56 +59,31 @@ def sweep(names: Sequence[str], objective: Any, params: RnnParams) -> dict[str, 
     made: dict[str, Rows] = {}
     for name in names:
         if name == "ablations":
-            parts = {WHOLE: params, **without_parts(params), **without_terms(params)}
-            shown = progress(list(parts.items()), unit="variants", what=name)
-            made[name] = compared({what: objective.values(variant) for what, variant in shown})
+            made[name] = ablations(objective.values, params)
             continue
         made[name] = []
         for changed in progress(changes[name], unit="settings", what=name):
             begun = time.process_time()
             run = objective.rerank(dataclasses.replace(params, **changed), objective.topics)
-            spent = (time.process_time() - begun) / len(objective.topics)
+            spent = 1000 * (time.process_time() - begun) / len(objective.topics)
             row = {**changed, **_summary(objective.of(run, objective.topics))}
-            made[name].append(row | ({"milliseconds": 1000 * spent} if name == "context" else {}))
+            made[name].append(row | ({"milliseconds": spent} if name == "context" else {}))
     return made
 
 
-def without_parts(params: RnnParams) -> dict[str, RnnParams]:
-    """Name → the settings with one part of the similarity left out or changed."""
-    changes: dict[str, dict[str, Any]] = {
-        "weights all equal": {"weight": "binary"},
-        "no extension (tau 0)": {"tau": 0.0},
-        "no expansion (k_exp 1)": {"k_exp": 1},
-        "Jaccard alone (lambda 0)": {"lam": 0.0},
-        "no Jaccard (lambda 1)": {"lam": 1.0},
-        "raw scale": {"scale": "none"},
-        "printed variant": {"variant": "paper"},
-    }
-    return {what: dataclasses.replace(params, **changed) for what, changed in changes.items()}
-
-
-def without_terms(params: RnnParams) -> dict[str, RnnParams]:
-    """Name → the settings with one term of the first stage or the query left out.
-
-    Eq. 1 (scale "none") has no such terms; a mixture keeps its only term.
-    """
-    if params.scale == "none":
-        return {}
-    names = {"no rank": "rank_weight", "no run scores": "run_weight", "no inner products": "query_weight"}
-    present = {what: {name: 0.0} for what, name in names.items() if getattr(params, name)}
-    changes: dict[str, dict[str, Any]] = present if len(present) > 1 else {}
-    changes |= {"the query the only probe": {"probes": 1}} if params.probes > 1 else {}
-    changes |= {"no smoothing": {"smoothing": 0.0}} if params.smoothed_over else {}
-    return {what: dataclasses.replace(params, **changed) for what, changed in changes.items()}
-
-
-def compared(values: dict[str, np.ndarray]) -> Rows:
-    """Rows of ablations from name → (T,) values; `WHOLE` is one of the names."""
-    gaps = differences(values, [(what, WHOLE) for what in values])
+def ablations(values: Callable[[Any], np.ndarray], params: Any) -> Rows:
+    """What is lost without each part of the settings that can be left out; values: settings → (T,) float64."""
+    variants = {WHOLE: params}
+    for what, changed in PARTS.items():
+        with contextlib.suppress(InputError):  # a mixture keeps its only term
+            if (variant := Space({}, params).drawn(changed)) != params:
+                variants[what] = variant
+    measured = {what: values(one) for what, one in progress(variants.items(), unit="variants", what="ablations")}
+    gaps = differences(measured, [(what, WHOLE) for what in measured])
     return [
         {"what": what, **_summary(own), "difference": gap["difference"]}
         | {f"difference_{end}": gap[end] for end in ("low", "high")}
-        for (what, own), gap in zip(values.items(), gaps, strict=True)
+        for (what, own), gap in zip(measured.items(), gaps, strict=True)
     ]
 
 
@@ -99,7 +92,9 @@ def _summary(values: np.ndarray) -> dict[str, float]:
     return {"value": float(values.mean()), "low": float(low), "high": float(high)}
 
 
-def write_plots(folder: str | Path, sweeps: dict[str, Rows], measure: str, study: Search | None = None) -> list[Path]:
+def write_plots(
+    folder: str | Path, sweeps: Mapping[str, Rows], measure: str, study: Search | None = None
+) -> list[Path]:
     """Draw each sweep, and the course of a study as trials.svg, into a folder; returns the files.
 
     Raises:

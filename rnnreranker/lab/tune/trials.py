@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import optuna
 
 Rows = list[dict[str, Any]]  # of a sweep
-Report = Callable[[int, float], None]
+Values = Mapping[str, np.ndarray]  # "base", "default", "tuned" → (T,) float64, of test topics
 RANDOM_TRIALS = 20
 
 
@@ -35,8 +35,8 @@ class Search:
 
     Attributes:
         params, value: of the best trial; of equal trials the first.
-        trials, pruned: number of finished trials, and of those that stopped early.
-        history: objective of each trial, None for a pruned one.
+        trials, pruned: number of trials, and of those that could not be computed.
+        history, tried: objective and settings of each trial, None if it could not be computed.
     """
 
     params: Any
@@ -44,10 +44,18 @@ class Search:
     trials: int
     pruned: int
     history: tuple[float | None, ...]
+    tried: tuple[Any, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            **{name: value for name, value in vars(self).items() if name != "tried"},
+            "params": self.params.to_dict(),
+        }
 
 
 def search(
-    objective: Callable[[Any, Report], float],
+    objective: Callable[[Any], float],
     space: Space,
     trials: int,
     *,
@@ -57,69 +65,52 @@ def search(
     random_trials: int = RANDOM_TRIALS,
     about: Mapping[str, str] | None = None,
 ) -> Search:
-    """Maximise an objective by the tree-structured Parzen estimator with median pruning.
+    """Maximise an objective by the tree-structured Parzen estimator.
 
-    The first trial is the default if the space contains it. Each trial seeds its own generator, so a killed search
-    resumes with the same trials.
+    The first trial is the default if the space contains it; a space of fewer settings than trials is tried whole. Each
+    trial seeds its own generator, so a killed search resumes with the same trials.
 
     Args:
-        objective: (params, report) → value; report(step, value) may raise to stop. A `ParameterError` skips the trial;
-            other errors end the search.
+        objective: params → value. A `ParameterError` skips the trial; other errors end the search.
         trials: number in all, those in the storage included.
         storage: an SQLite file of Optuna; None = memory. name: of the study in it.
-        random_trials: number of random trials before the sampler learns and prunes.
+        random_trials: number of random trials before the sampler learns.
         about: name → fingerprint of what the objective depends on; the storage must agree.
 
     Raises:
         InputError: an unreadable storage or one of another search; no trial can be computed.
         MissingDependencyError: optuna is missing.
     """
-    distributions = space.distributions
     described = {"space": repr(space.ranges), "fixed": repr(space.fixed), "seed": seed, **(about or {})}
-    with study_of(storage, name, described, random_trials) as (optuna, study):
-        state = optuna.trial.TrialState
-
-        def finished(*states: Any) -> list[Any]:
-            of = states or (state.COMPLETE, state.PRUNED)
-            trials: list[Any] = study.get_trials(deepcopy=False, states=of)
-            return trials
-
-        done = len(finished())
-        if not done and (start := space.as_trial()):
-            study.enqueue_trial(start)
-        for number in progress(range(done, trials), unit="trials", what=name):
+    with study_of(storage, name, described) as (optuna, study):
+        complete, pruned = states = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+        done, first = len(study.get_trials(states=states)), space.firsts(trials)
+        for values in () if study.trials else first:
+            study.enqueue_trial(values)
+        for number in progress(range(done, len(first) if first[1:] else trials), unit="trials", what=name):
             study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=random_trials)
-            trial = study.ask(distributions)
-
-            def report(step: int, value: float, trial: Any = trial) -> None:
-                trial.report(value, step)
-                if trial.should_prune():
-                    raise optuna.TrialPruned
-
-            params = None
+            trial, params = study.ask(space.distributions), None
             try:
                 params = space.drawn(trial.params)
-                study.tell(trial, objective(params, report))
-            except optuna.TrialPruned:
-                study.tell(trial, state=state.PRUNED)
+                study.tell(trial, objective(params))
             except InputError as error:  # values that exclude one another, or an exponential weight that overflows
                 if params is not None and not isinstance(error, ParameterError):
                     raise
                 say(f"trial {trial.number} left out: {error}")
-                study.tell(trial, state=state.PRUNED)
-        complete = finished(state.COMPLETE)
-        if not complete:
-            raise InputError(f"none of {len(finished())} trials could be computed; search other parameters")
-        best = max(complete, key=lambda trial: (trial.value, -trial.number))
-        history = tuple(trial.value if trial.state == state.COMPLETE else None for trial in finished())
-        pruned = len(history) - len(complete)
-        return Search(space.drawn(best.params), float(best.value), len(history), pruned, history)
+                study.tell(trial, state=pruned)
+        finished = study.get_trials(states=states)
+        good = [trial for trial in finished if trial.state == complete]
+        if not good:
+            raise InputError(f"none of {len(finished)} trials could be computed; search other parameters")
+        best = max(good, key=lambda trial: (trial.value, -trial.number))
+        history = tuple(trial.value if trial.state == complete else None for trial in finished)
+        tried = tuple(None if trial.state == pruned else space.drawn(trial.params) for trial in finished)
+        count = len(finished)
+        return Search(space.drawn(best.params), float(best.value), count, count - len(good), history, tried)
 
 
 @contextmanager
-def study_of(
-    storage: str | Path | None, name: str, described: Mapping[str, Any], random_trials: int = RANDOM_TRIALS
-) -> Iterator[tuple[Any, optuna.Study]]:
+def study_of(storage: str | Path | None, name: str, described: Mapping[str, Any]) -> Iterator[tuple[Any, optuna.Study]]:
     """Optuna, and its study of a name in a storage; waits for another process that uses the storage.
 
     Raises:
@@ -128,12 +119,11 @@ def study_of(
     """
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # it warns of every trial that an error or a signal ends
-    pruner = optuna.pruners.MedianPruner(n_startup_trials=random_trials, n_warmup_steps=1)
-    given: dict[str, Any] = {"study_name": name, "direction": "maximize", "pruner": pruner, "load_if_exists": True}
+    given: Any = {"study_name": name, "direction": "maximize", "load_if_exists": True}
     if storage is None:
         yield optuna, optuna.create_study(**given)
         return
-    path = Path(storage)
+    path, another = Path(storage), f"give another {argument('storage')}"
     with alone(path, f"{path}: another process is searching with this storage; waiting for it"):
         import sqlalchemy
 
@@ -141,53 +131,41 @@ def study_of(
             study = optuna.create_study(storage=f"sqlite:///{path.absolute()}", **given)
             for key, value in described.items():
                 if (kept := study.user_attrs.get(key, value)) != value:
-                    shown = argument("storage")
-                    raise InputError(f"{path}: holds trials of another {key} ({kept}); give another {shown}")
+                    raise InputError(f"{path}: holds trials of another {key} ({kept}); {another}")
                 study.set_user_attr(key, value)
-            for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
+            for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
                 study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+                study.enqueue_trial(trial.params)
             yield optuna, study
         except (optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError) as error:
             said = " ".join(str(error.__cause__ or error).split())[:80]
-            shown = f"{path}: cannot be used as a storage of trials ({said})"
-            raise InputError(f"{shown}; give another {argument('storage')}") from None
+            raise InputError(f"{path}: cannot be used as a storage of trials ({said}); {another}") from None
 
 
-def held_out_of(how: str, base: Any, parts: Sequence[tuple[Search, int, np.ndarray, np.ndarray]]) -> dict[str, Any]:
+def held_out_of(how: str, parts: Sequence[tuple[Search, int, Values]]) -> dict[str, Any]:
     """What values of topics come to that did not influence the choice of settings.
 
-    Args:
-        base: (T,) values of the first stage.
-        parts: of each search its result, the number of topics searched, and the values of its test topics with the
-            tuned and the default settings, T in all.
+    parts: of each search its result, the number of topics searched, and the values of its test topics, T in all.
 
     Returns:
         how, topics; base, default, tuned: means of the first stage, the default and the tuned settings; gain, low,
         high, p: tuned minus default, its 95% bootstrap interval over the topics, its paired t-test; folds: params,
-        train topics, train (value), test topics, test, test default.
+        train topics, train (value), test topics.
     """
-    tuned, default = (np.concatenate([part[column] for part in parts]) for column in (2, 3))
-    [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
-    means = {name: float(of.mean()) for name, of in (("base", base), ("default", default), ("tuned", tuned))}
+    values = {name: np.concatenate([own[name] for *_, own in parts]) for name in ("base", "default", "tuned")}
+    [gap] = differences(values, [("tuned", "default")])
     folds = [
         {
             "params": made.params.to_dict(),
             "train topics": searched,
             "train": made.value,
-            "test topics": len(own),
-            "test": float(own.mean()),
-            "test default": float(other.mean()),
+            "test topics": len(own["tuned"]),
         }
-        for made, searched, own, other in parts
+        for made, searched, own in parts
     ]
-    return {
-        "how": how,
-        "topics": len(tuned),
-        **means,
-        "gain": gap["difference"],
-        **{name: gap[name] for name in ("low", "high", "p")},
-        "folds": folds,
-    }
+    means = {name: float(own.mean()) for name, own in values.items()}
+    gain = {"gain": gap["difference"], **{name: gap[name] for name in ("low", "high", "p")}}
+    return {"how": how, "topics": len(values["base"]), **means, **gain, "folds": folds}
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +175,8 @@ class Tuned:
     Attributes:
         params: of the best trial; without trials the default.
         about: entries of the head of a preset file; said: entries of the record; inputs: fingerprints.
-        sweep: names → rows of sweeps around `params`.
         study, held_out: None without trials.
+        sweeps: name → rows of sweeps around `params`.
         searched: label of the objective.
     """
 
@@ -206,9 +184,9 @@ class Tuned:
     about: dict[str, Any]
     said: dict[str, Any]
     inputs: dict[str, str]
-    sweep: Callable[[Sequence[str]], dict[str, Rows]]
-    study: Any = None
+    study: Search | None = None
     held_out: Any = None
+    sweeps: Mapping[str, Rows] = dataclasses.field(default_factory=dict)
     searched: str = "all topics"
 
     def write(self, path: str | Path) -> None:
@@ -217,18 +195,16 @@ class Tuned:
         Raises:
             InputError: the file is not writable.
         """
-        if not self.study:
-            raise ValueError("a tuning without trials has nothing to write")
         head = render("lab", "preset.yaml.j2", about=self.about, study=self.study, kept=self.held_out)
         with write_atomically(path) as stream:
             stream.write((head + yaml.safe_dump(self.params.to_dict(), sort_keys=False)).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        if not self.study:
-            return self.said
-        study = dataclasses.asdict(self.study) | {"params": self.params.to_dict()}
-        return {**self.said, "study": study, "held out": self.held_out}
+        results: Any = {"sweeps": self.sweeps} if self.sweeps else {}
+        if self.study is not None:
+            results = {"study": self.study.to_dict(), "held out": self.held_out, **results}
+        return self.said | results
 
 
 def notice_if_few(number: int, what: str, few: int) -> None:
