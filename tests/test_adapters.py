@@ -191,7 +191,7 @@ class Shared:
     """Pyserini asks for `encode` of one text."""
 
     def __init__(self) -> None:
-        from rnnreranker.encode.dense import Encoder
+        from rnnreranker.encode.kinds import Encoder
 
         self.encoder = Encoder.load("minilm")
 

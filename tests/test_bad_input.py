@@ -106,7 +106,7 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ({"index": "pydok"}, r"pydok: no such folder or index; did you mean pydoc\?"),
+        ({"index": "pydok"}, r"pydok: no such folder or file, and no prebuilt index of Pyserini; did you mean pydoc\?"),
         (
             {"index": "nowhere"},
             "nowhere: no such folder or file, and no prebuilt index of Pyserini; "
@@ -376,7 +376,9 @@ def test_a_prebuilt_index_that_is_not_known(expect_refusal: Refusal) -> None:
     if not java.prebuilt_index_names():
         pytest.skip("pyserini is not installed")
     expect_refusal(
-        search, dense(index="msmarco-v1-passage.tas-b"), "did you mean msmarco-v1-passage.distilbert-dot-tas_b-b256"
+        search,
+        dense(index="msmarco-v1-passage.tas-b"),
+        "no prebuilt index of Pyserini; did you mean msmarco-v1-passage",
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.cross import PairScorer
+from rnnreranker.encode.kinds import PairScorer
 from tests.tiny_encoder import make_cross_encoder, make_encoder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
@@ -66,7 +66,7 @@ def test_the_length_limit_is_the_callers(scorer: PairScorer, folder: Path, tmp_p
 
 def test_models_for_something_else_are_refused(folder: Path, tmp_path: Path) -> None:
     three = make_cross_encoder(tmp_path / "three", labels=3)
-    with pytest.raises(InputError, match=r"three: a classifier of 3 labels; expected .* one"):
+    with pytest.raises(InputError, match=r"three: a classifier of 3 labels; expected .* 1"):
         PairScorer.load(str(three))
     (tmp_path / "dense").mkdir()
     with pytest.raises(InputError, match=r"its weights lack .*expected a whole AutoModelForSequenceClassification"):

@@ -14,12 +14,9 @@ torch = pytest.importorskip("torch")
 from rnnreranker.base.arguments import of_command  # noqa: E402
 from rnnreranker.base.device import Devices, devices_of, trained_on  # noqa: E402
 from rnnreranker.base.errors import InputError  # noqa: E402
-from rnnreranker.encode.base import TextEncoder  # noqa: E402
-from rnnreranker.encode.cross import PairScorer  # noqa: E402
-from rnnreranker.encode.dense import Encoder  # noqa: E402
 from rnnreranker.encode.graph import cosine_of  # noqa: E402
-from rnnreranker.encode.late import LateEncoder, make_late_base  # noqa: E402
-from rnnreranker.encode.sparse import SparseEncoder  # noqa: E402
+from rnnreranker.encode.kinds import Encoder, LateEncoder, PairScorer, SparseEncoder, TextEncoder  # noqa: E402
+from rnnreranker.encode.late import make_late_base  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
 from rnnreranker.parts import encoded  # noqa: E402
 from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_masked  # noqa: E402

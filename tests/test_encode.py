@@ -12,7 +12,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode import model_folder
-from rnnreranker.encode.dense import Encoder
+from rnnreranker.encode.kinds import Encoder
 from rnnreranker.encode.model_folder import read_settings
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "runs", "the", "query", ":", "sleeps"]
@@ -162,7 +162,7 @@ def test_bad_settings_are_named(plain: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no model in this folder"):
         Encoder.load(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match="no weights in this folder"):
+    with pytest.raises(InputError, match="no model in this folder"):
         Encoder.load(str(tmp_path))
     (tmp_path / "model.safetensors").write_bytes(b"none")
     with pytest.raises(InputError, match="cannot be loaded as an encoder") as caught:
@@ -206,7 +206,7 @@ def test_the_hub_id_is_the_same_minilm(minilm: Encoder) -> None:
 
 
 def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rnnreranker.encode import kept_queries
+    from rnnreranker.encode import kinds
 
     settings: dict[str, Any] = {"pooling": "mean", "document_type": 1}  # that has no graph
     texts = ["wing", "flow of air"]
@@ -214,7 +214,7 @@ def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeyp
     monkeypatch.setattr(Encoder, "load", lambda *name, **given: loaded.append(given) or load(*name, **given))
 
     def encoded(settings: dict[str, Any], texts: list[str], times: int) -> np.ndarray:
-        vectors = kept_queries.kept_queries(Encoder, str(plain), settings, texts, 1)["vectors"]
+        vectors = Encoder.kept_queries(str(plain), settings, texts, 1)["vectors"]
         assert len(loaded) == times
         return vectors
 
@@ -226,7 +226,7 @@ def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeyp
     for path in (home / "queries").glob("*.npz"):
         path.write_bytes(path.read_bytes()[:-8])  # as a damaged disk leaves it
     np.testing.assert_array_equal(encoded(settings, texts, 4), first)
-    monkeypatch.setattr(kept_queries, "LARGEST", 8)
+    monkeypatch.setattr(kinds, "LARGEST", 8)
     encoded(settings, ["wing"], 5)
     encoded(settings, ["wing"], 6)
 
@@ -276,7 +276,7 @@ def test_documents_of_another_token_type(plain: Path) -> None:
 def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_path: Path, unit: bool) -> None:
     """Matryoshka: the folder says how many numbers are kept; where it scales to length 1, those that are kept are."""
     package = pytest.importorskip("sentence_transformers")
-    from rnnreranker.encode.query_encoder import load_query_encoder
+    from rnnreranker.encode.coder import load_query_encoder
 
     (folder := tmp_path / "encoder").mkdir()
     sentence_transformers_folder(folder, plain, config_sentence_transformers={"truncate_dim": 3})

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.late import LateEncoder, make_late_base, special_tokens
+from rnnreranker.encode.kinds import LateEncoder
+from rnnreranker.encode.late import make_late_base, special_tokens
 from tests.tiny_encoder import WORDS, make_encoder
 
 pytest.importorskip("sentence_transformers")

@@ -13,9 +13,8 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode.cross import PairScorer
-from rnnreranker.encode.late import LateEncoder, make_late_base
-from rnnreranker.encode.sparse import SparseEncoder
+from rnnreranker.encode.kinds import LateEncoder, PairScorer, SparseEncoder
+from rnnreranker.encode.late import make_late_base
 from rnnreranker.encode.transformer import KNOWN
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.base import describe

@@ -11,8 +11,8 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
+from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.encode.model_folder import term_counts
-from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
 from rnnreranker.runs import Run

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse import random as random_sparse
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.sparse import SparseEncoder
+from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.parts import postings
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.impacts.part import whole

@@ -186,7 +186,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[LetterEncoder]:
     class Found:
         digest = "letters"
 
-    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", load)
+    monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.open", load)
     monkeypatch.setattr("rnnreranker.encode.model_folder.find_model", lambda name: Found())
     return made
 
@@ -260,8 +260,7 @@ def test_a_description_of_another_schema_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--parts", "dense,imapct"], "imapct: no such part of an index; did you mean impact?"),
-        (["--parts", "bm25s"], "bm25s: no such part of an index; the part for it is terms: --parts terms"),
+        (["--parts", "dense,imapct"], r"--parts imapct: imapct: no such part; did you mean impact"),
         (["--parts", "terms:stemer=porter"], "terms:stemer=porter: no setting stemer"),
         (["--token-encoder", "x"], "--token-encoder x: of tokens; add tokens to --parts"),
         (["--parts", "dense:encoder=e5", "--encoder", "tas-b"], "encoder twice; give it once"),
@@ -339,7 +338,7 @@ def indexed(folder: Path, *argv: str) -> Path:
 def test_own_vectors_are_the_dense_part_and_no_encoder_is_loaded(
     tmp_path: Path, own_vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", None)
+    monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.open", None)
     of_matrix = indexed(tmp_path / "m", "--documents", str(tmp_path / "v.npy"), "--parts", "neighbours:k=3")
     of_json = indexed(tmp_path / "j", "--documents", str(tmp_path / "v.jsonl"), "--parts", "dense,terms,neighbours:k=3")
     of_half = indexed(tmp_path / "h", "--documents", str(tmp_path / "v.npy"), "--dtype", "float16")

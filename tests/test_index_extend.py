@@ -15,7 +15,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.sparse import Encoded
+from rnnreranker.encode.kinds import Encoded
 from rnnreranker.index import build
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.opening import open_index
@@ -69,10 +69,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_files, "ROWS", 7)
     monkeypatch.setattr(WordEncoder, "encoded", 0)
     monkeypatch.setattr(WordEncoder, "fail_after", None)
-    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", lambda name, **given: DenseWords())
-    monkeypatch.setattr("rnnreranker.encode.sparse.SparseEncoder.open", lambda name, **given: SparseWords())
-    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.digest_of", lambda name: "digest")
-    monkeypatch.setattr("rnnreranker.encode.sparse.SparseEncoder.digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.open", lambda name, **given: DenseWords())
+    monkeypatch.setattr("rnnreranker.encode.kinds.SparseEncoder.open", lambda name, **given: SparseWords())
+    monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.kinds.SparseEncoder.digest_of", lambda name: "digest")
 
 
 def documents(path: Path, rows: range) -> str:
@@ -153,8 +153,8 @@ def test_a_copy_without_a_part_is_refused_and_made_whole_as_the_message_says(
     lost.unlink() if lost.is_file() else shutil.rmtree(lost)
     with pytest.raises(InputError) as refused:
         search(["--index", str(index), "--query", "w1", "--retriever", "impact", "--rerank", "none"])
-    said = f"{index}: this copy of an index is not complete: rnnreranker.json lists dense, impact, neighbours, but "
-    assert str(refused.value).startswith(f"{said}{part} is missing; copy it again, or make what is missing with python")
+    said = f"{index}: this copy of an index is not complete, {part} missing; copy it again, or give python -m"
+    assert str(refused.value).startswith(said)
     words = shlex.split(str(refused.value).rpartition("python -m rnnreranker.index ")[2])
     assert main([*words, *(["--parts", "neighbours:k=3"] if part == "neighbours" else [])]) == 0
     assert open_index(str(index)).has("impacts")

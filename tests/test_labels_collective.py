@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.encode.late import LateEncoder
+from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main
 from rnnreranker.methods.feedback.colbert import ColbertParams

@@ -9,7 +9,7 @@ import pytest
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.base.written_form import Written
-from rnnreranker.encode.cross import PairScorer
+from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.soft import Labels
 from tests.tiny_encoder import (

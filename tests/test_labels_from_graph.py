@@ -115,7 +115,7 @@ def test_the_command_opens_no_vectors_and_no_encoder(
     def never(*args: object, **rest: object) -> None:
         raise AssertionError("opened")
 
-    for name in ("rnnreranker.parts.vectors.part.open_vectors", "rnnreranker.encode.dense.Encoder.load"):
+    for name in ("rnnreranker.parts.vectors.part.open_vectors", "rnnreranker.encode.kinds.Encoder.load"):
         monkeypatch.setattr(name, never)
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--index", str(folder / "index")]
     assert (

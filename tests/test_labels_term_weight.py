@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.encode.words.segmentation import words
+from rnnreranker.encode.words.analysis import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main

@@ -212,7 +212,7 @@ def test_a_part_is_made_searched_and_made_again(command: Command, collection: Pa
     assert np.load(coded / "codes" / "codes.npy").shape == (4, 3)
     for flags, said in (
         (["codes:bits=4"], "error: --parts codes:bits=4: bits=4: expected an integer >= 8\n"),
-        (["code"], "error: code: no such part of an index; did you mean codes?\n"),
+        (["code"], "error: --parts code: code: no such part; did you mean codes?\n"),
     ):
         assert command("index", *again, *flags).stderr == said
     (coded / "codes" / "codes.npy").write_bytes(b"damaged")

@@ -14,7 +14,7 @@ import pytest
 from rnnreranker import Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
-from rnnreranker.encode.cross import PairScorer
+from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.encode.params import CrossEncoderParams
 from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.search.__main__ import main
@@ -25,7 +25,7 @@ pytest.importorskip("sentence_transformers")
 STALLED = """
 import sys, time
 from pathlib import Path
-from rnnreranker.encode.cross import PairScorer
+from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.search.__main__ import main
 
 score, calls = PairScorer.score, []

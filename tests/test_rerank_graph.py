@@ -120,8 +120,8 @@ def test_search_without_queries_opens_no_vectors_and_no_model(
         raise AssertionError("vectors or a model were opened")
 
     monkeypatch.setattr("rnnreranker.parts.vectors.part.open_vectors", opened)
-    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", opened)
-    monkeypatch.setattr("rnnreranker.encode.kept_queries.kept_queries", opened)
+    monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.open", opened)
+    monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.kept_queries", opened)
     words = ["--index", str(bare), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
     words += ["--from", "neighbours", "--k", "4", "--context", "20", "--output", str(tmp_path / "out.txt")]
     assert search([*words, "--queries", "none"]) == 0

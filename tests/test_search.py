@@ -417,14 +417,14 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
     made: list[list[str]] = []
 
     def make(recipe: IndexRequest, path: Path) -> None:
-        made.append(recipe.names)
+        made.append(list(recipe.chosen))
         path.mkdir(parents=True, exist_ok=True)
         there = json.loads((path / "rnnreranker.json").read_text())["parts"] if len(made) > 1 else {}
         (path / "rnnreranker.json").write_text(
-            json.dumps({"schema": 2, "parts": there | {part: {} for part in recipe.names}})
+            json.dumps({"schema": 2, "parts": there | {part: {} for part in recipe.chosen}})
         )
         np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
-        for part in set(recipe.names) - {"dense"}:
+        for part in set(recipe.chosen) - {"dense"}:
             (path / part).mkdir(exist_ok=True)
 
     monkeypatch.setattr(pydoc, "fingerprint", lambda: "mark")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError, MissingDependencyError
-from rnnreranker.encode.words import segmentation
-from rnnreranker.encode.words.segmentation import bmes_tags, language_of, word_spans, words
+from rnnreranker.encode.words import analysis
+from rnnreranker.encode.words.analysis import bmes_tags, language_of, word_spans, words
 
 NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
 
@@ -66,7 +68,8 @@ def test_spans_ascend_and_tags_tell_them(text: str) -> None:
     for language in languages:
         found = word_spans(text, language)  # type: ignore[arg-type]
         assert all(any(map(str.isalnum, text[start:end])) for start, end in found)
-        tags = bmes_tags(text, found)  # refuses what overlaps
+        assert all(one[1] <= other[0] for one, other in pairwise(found))
+        tags = bmes_tags(text, found)
         begun = [place for place, tag in enumerate(tags) if tag == "B"]
         ended = [place + 1 for place, tag in enumerate(tags) if tag == "E"]
         assert list(zip(begun, ended, strict=True)) == [span for span in found if span[1] - span[0] > 1]
@@ -74,7 +77,7 @@ def test_spans_ascend_and_tags_tell_them(text: str) -> None:
 
 def jieba_available() -> bool:
     try:
-        segmentation.load_jieba()
+        analysis.load_jieba()
     except MissingDependencyError:
         return False
     return True

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.late import LateEncoder, make_late_base
+from rnnreranker.encode.kinds import LateEncoder
+from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.tokens.source import TokenSource, write_tokens

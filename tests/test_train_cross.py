@@ -20,7 +20,7 @@ from tiny_encoder import (
 )
 
 from rnnreranker.base.errors import InputError, ParameterError
-from rnnreranker.encode.cross import PairScorer
+from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import GroupInputs, Groups, enough, hard_pool, in_batch, merged

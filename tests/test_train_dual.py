@@ -12,7 +12,7 @@ import torch
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, make_params
-from rnnreranker.encode.dense import Encoder
+from rnnreranker.encode.kinds import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run

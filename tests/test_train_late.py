@@ -13,7 +13,8 @@ import torch
 
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.late import LateEncoder, make_late_base
+from rnnreranker.encode.kinds import LateEncoder
+from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run

@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from rnnreranker import InputError
-from rnnreranker.encode.dense import Encoder
+from rnnreranker.encode.kinds import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.models import MaskedParams

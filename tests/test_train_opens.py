@@ -66,7 +66,7 @@ def pyserini_encoders() -> Any:
 
 @pytest.mark.long
 def test_a_query_encoder(tmp_path: Path) -> None:
-    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.kinds import Encoder
 
     start, source = make_encoder(tmp_path / "bert"), make_source(tmp_path)
     labels = make_labeler("hard", Inputs(vectors=source)).infer(make_run(), make_qrels())
@@ -84,7 +84,7 @@ def test_a_query_encoder(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("towers", ["shared", pytest.param("separate", marks=pytest.mark.slow)])
 def test_a_dual_encoder(world: Path, tiny: Path, tmp_path: Path, towers: str) -> None:
-    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.kinds import Encoder
 
     trained(world, tiny, tmp_path / "out", f"dual:{QUICK},towers={towers}")
     folder = str(tmp_path / "out")
@@ -101,7 +101,7 @@ def test_a_dual_encoder(world: Path, tiny: Path, tmp_path: Path, towers: str) ->
 @pytest.mark.long
 @pytest.mark.parametrize("architecture", ["max", pytest.param("doc", marks=pytest.mark.slow)])
 def test_a_sparse_encoder(world: Path, tiny: Path, tmp_path: Path, architecture: str) -> None:
-    from rnnreranker.encode.sparse import SparseEncoder
+    from rnnreranker.encode.kinds import SparseEncoder
 
     trained(world, tiny, tmp_path / "out", f"sparse:{QUICK},architecture={architecture},lambda_d=0")
     folder = str(tmp_path / "out")
@@ -125,7 +125,7 @@ def test_a_sparse_encoder(world: Path, tiny: Path, tmp_path: Path, architecture:
 
 @pytest.mark.long
 def test_a_late_interaction_encoder(world: Path, tiny: Path, tmp_path: Path) -> None:
-    from rnnreranker.encode.late import LateEncoder
+    from rnnreranker.encode.kinds import LateEncoder
 
     make_late_base(str(tiny), tmp_path / "start", 16)
     trained(world, tmp_path / "start", tmp_path / "out", f"late:{QUICK}")
@@ -143,7 +143,7 @@ def test_a_late_interaction_encoder(world: Path, tiny: Path, tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_a_cross_encoder(world: Path, tiny: Path, tmp_path: Path) -> None:
-    from rnnreranker.encode.cross import PairScorer
+    from rnnreranker.encode.kinds import PairScorer
 
     trained(world, tiny, tmp_path / "out", f"cross:{QUICK}")
     pairs = [(query, text) for query in ASKED for text in TEXTS[:2]]

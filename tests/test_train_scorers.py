@@ -21,9 +21,9 @@ from tiny_encoder import (
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
-from rnnreranker.encode.dense import Encoder
+from rnnreranker.encode.coder import CandidateScorer, ScorerNetwork, TrainedScorer
+from rnnreranker.encode.kinds import Encoder
 from rnnreranker.encode.params import ScorerParams
-from rnnreranker.encode.scorer import CandidateScorer, ScorerNetwork, TrainedScorer
 from rnnreranker.labels import SoftLabels
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.methods.rerank import Reranker, make_reranker

@@ -19,8 +19,8 @@ from tiny_encoder import (
 )
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.encode.model_folder import term_counts
-from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group

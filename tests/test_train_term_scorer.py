@@ -13,12 +13,9 @@ import pytest
 import torch
 
 from rnnreranker import InputError, SoftLabels, label_distribution
-from rnnreranker.encode.cross import PairScorer
-from rnnreranker.encode.dense import Encoder
-from rnnreranker.encode.late import LateEncoder
-from rnnreranker.encode.sparse import SparseEncoder
+from rnnreranker.encode.kinds import Encoder, LateEncoder, PairScorer, SparseEncoder
+from rnnreranker.encode.words.analysis import words
 from rnnreranker.encode.words.scorer import TermScorer
-from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main as labels

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.dense import Encoder
-from rnnreranker.encode.words.segmentation import words
+from rnnreranker.encode.kinds import Encoder
+from rnnreranker.encode.words.analysis import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run

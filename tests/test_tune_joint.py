@@ -13,7 +13,7 @@ from tiny_encoder import WORDS, make_encoder
 from rnnreranker import LabelParams, RnnParams, open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.encode.dense import Encoder
+from rnnreranker.encode.kinds import Encoder
 from rnnreranker.lab.tune.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.space import Joint, Space
 from rnnreranker.lab.tune.training import Trainings, load_trainings, tune_jointly

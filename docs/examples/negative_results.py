@@ -21,7 +21,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.base.record import made_here, write_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.encode.dense import Encoder
+from rnnreranker.encode.kinds import Encoder
 from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune.collections import cells_of

@@ -156,7 +156,7 @@ def _own_vectors(searcher: Any) -> VectorSource:
 
 
 def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
-    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.kinds import Encoder
 
     dense = _dense(searcher)
     if given is None and hasattr(dense, "index"):

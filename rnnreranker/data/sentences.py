@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rnnreranker.encode.words.segmentation import language_of
+from rnnreranker.encode.words.analysis import language_of
 
 _CLOSING = "\"'”’»)\\]」』】）"
 _CHINESE_END = re.compile(rf"(?<![（(])[。！？!?；]++[{_CLOSING}]*+(?![》〉])|\n+")

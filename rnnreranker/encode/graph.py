@@ -4,14 +4,14 @@ torch.
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import os
 import re
 import shutil
 import threading
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from rnnreranker.base.checksums import DESCRIPTION, check_files, note_files
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, write_atomically, write_json
+from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, write_json
 from rnnreranker.base.locks import alone
 from rnnreranker.base.private.transformers import attention_of
 from rnnreranker.base.process.phases import phase
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 FOLDER = "graphs"
 GRAPH, WEIGHTS, TOKENIZER = "model.onnx", "model.onnx.data", "tokenizer.json"
 FILES = (GRAPH, WEIGHTS, TOKENIZER)
-FORM = 3  # of graphs: another number has them made again
+FORM = 4  # of graphs: another number has them made again
 MOST = 4 * 10**9  # bytes of all graphs; beyond it those go that were not used for longest
-LIBRARIES = ("onnxruntime", "tokenizers")  # that compute: another version may give other last bits
 LEAST_COSINE = 0.99999  # of what graph and model give
 LARGEST_DIFFERENCE = 1e-3  # of scores that they give
 OPSET = 17  # of ONNX: the newest that torch's exporter knows as a whole
@@ -46,16 +45,7 @@ LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)  # words of texts that are drawn from the 
 _making = threading.Lock()  # threads of this process make one at a time, as processes do
 
 
-@dataclass(frozen=True)
-class KeptGraph:
-    """The files of a graph; about: what an encoder must know; content: 16 digits that identify them."""
-
-    folder: Path
-    about: dict[str, Any]
-    content: str
-
-
-def kept_graph(key: str) -> KeptGraph | None:
+def kept_graph(key: str) -> GraphModel | None:
     """The graph of a name; None if it is missing or damaged."""
     folder = cache_home() / FOLDER / key
     if not folder.is_dir():
@@ -63,16 +53,15 @@ def kept_graph(key: str) -> KeptGraph | None:
     try:
         check_files(folder, FOLDER)
         about = read_json(folder / DESCRIPTION)
-        os.utime(folder)  # of the last use, for `_make_room`
     except InputError as error:
         say(f"{str(error).rpartition(';')[0]}; the graph is made again")
         return None
-    except OSError:
-        pass
-    return KeptGraph(folder, about, fingerprint("graph", about["files"]))
+    with contextlib.suppress(OSError):
+        os.utime(folder)  # of the last use, for `_make_room`
+    return GraphModel(folder, about)
 
 
-def make_graph(key: str, model: TorchModel, digest: str) -> KeptGraph | None:
+def make_graph(key: str, model: TorchModel, digest: str) -> GraphModel | None:
     """The graph of a model, made on first use; processes wait for each other.
 
     None: an unknown kind of model; its export or run fails or gives other numbers; a package or disk space is missing.
@@ -80,26 +69,27 @@ def make_graph(key: str, model: TorchModel, digest: str) -> KeptGraph | None:
     from rnnreranker.encode.transformer import KNOWN
 
     names = ",".join(type(one).__name__ for one in model.modules.children())
-    if not re.fullmatch(model.kind.graph, names) or model.transformer.config.model_type not in KNOWN:
+    if model.token_type or not re.fullmatch(model.kind.graph, names):
         return None
-    if {str(one.dtype) for one in model.transformer.parameters()} != {"torch.float32"}:
+    dtypes = {str(one.dtype) for one in model.transformer.parameters()}
+    if model.transformer.config.model_type not in KNOWN or dtypes != {"torch.float32"}:
         return None
     path = cache_home() / FOLDER / key
     waiting = f"{path.parent}: another process is making a graph; waiting for it"
     try:
         with _making, phase("making the encoder's graph"), alone(path.parent, waiting):
-            if (graph := kept_graph(key)) is not None:
-                return graph
-            about = {**model.about, "digest": digest}
-            with folder_written_whole(path) as folder:
-                _export(model, folder)
-                about["cosine"] = lowest_cosine(model, GraphModel(KeptGraph(folder, about, "")))
-                if not about["cosine"] >= LEAST_COSINE:  # NaN neither
-                    raise ValueError(about["cosine"])
-                about["files"] = {FOLDER: note_files(folder, FILES)}
-                write_json(folder / DESCRIPTION, about)
-            _make_room(path)
-            return kept_graph(key)
+            if (graph := kept_graph(key)) is None:
+                about = {**model.about, "digest": digest}
+                with folder_written_whole(path) as folder:
+                    _export(model, folder)
+                    about["cosine"] = lowest_cosine(model, GraphModel(folder, about))
+                    if not about["cosine"] >= LEAST_COSINE:  # NaN neither
+                        raise ValueError(about["cosine"])
+                    about["files"] = {FOLDER: note_files(folder, FILES)}
+                    write_json(folder / DESCRIPTION, about)
+                _make_room(path)
+                graph = kept_graph(key)
+            return graph
     except Exception:  # torch and ONNX Runtime have classes of their own, some under Exception itself
         return None
 
@@ -139,9 +129,8 @@ def _export(model: TorchModel, folder: Path) -> None:
     given = [torch.ones((2, 7), dtype=torch.int64) for _ in inputs]
     given[-1][1, 5:] = 0  # attention
     sizes, exported = {0: "texts", 1: "longest"}, folder / "exported.onnx"
-    attends, quiet = attention_of(model.transformer), logging.root.manager.disable
+    attends = attention_of(model.transformer)
     try:
-        logging.disable(logging.WARNING)  # one thread at a time is here, which filters of warnings need
         model.transformer.set_attn_implementation("eager")  # fewer operations than those around torch's own attention
         with torch.no_grad(), warnings.catch_warnings(action="ignore"):
             torch.onnx.export(
@@ -155,7 +144,6 @@ def _export(model: TorchModel, folder: Path) -> None:
                 dynamo=False,  # the newer exporter needs a package more, and minutes
             )
     finally:
-        logging.disable(quiet)
         model.transformer.set_attn_implementation(attends)
     options = _options(onnxruntime, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED)
     options.optimized_model_filepath = str(folder / GRAPH)
@@ -168,8 +156,7 @@ def _export(model: TorchModel, folder: Path) -> None:
     words = type(backend).from_str(backend.to_str())  # one of its own
     words.no_padding()
     words.no_truncation()
-    with write_atomically(folder / TOKENIZER) as stream:
-        stream.write(words.to_str().encode())
+    words.save(str(folder / TOKENIZER))
 
 
 def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
@@ -191,18 +178,16 @@ def lowest_cosine(model: TorchModel, other: Any) -> float:
     """
     vocabulary, rng = sorted(model.modules.tokenizer.get_vocab()), np.random.default_rng(0)
     texts: list[Any] = [*TEXTS, *(" ".join(rng.choice(vocabulary, size=length)) for length in LENGTHS)]
-    pairs, lowest = model.kind.output == "scores", 1.0
-    tasks: list[TextKind] = [*PROMPTS] if model.kind.of == "MultiVectorEncoder" else ["document"]
+    pairs, cosines = model.kind.output == "scores", list[float]()
     other.cut_at(**model.lengths)
     for batch in [texts, *([text] for text in [*texts, LONG])]:
         given = list(zip(batch, batch[::-1], strict=True)) if pairs else batch
-        for task in tasks:
+        for task in PROMPTS:
             one, two = (rows_of(which.forward(which.read(given, task), task)) for which in (model, other))
             if one.shape != two.shape:
                 return 0.0
-            near = float(np.abs(one - two).max() <= LARGEST_DIFFERENCE) if pairs else cosine_of(one, two)
-            lowest = float(np.minimum(lowest, near))  # NaN stays
-    return lowest
+            cosines.append(float(np.abs(one - two).max() <= LARGEST_DIFFERENCE) if pairs else cosine_of(one, two))
+    return float(np.min(cosines))  # NaN stays
 
 
 def rows_of(output: Any) -> np.ndarray:
@@ -211,35 +196,40 @@ def rows_of(output: Any) -> np.ndarray:
 
 
 class GraphModel:
-    """An encoder as a graph with its tokenizer, one thread a run; used like `TorchModel`.
+    """An encoder as a graph with its tokenizer, loaded on first use, one thread a run; used like `TorchModel`.
+
+    Attributes:
+        about: what an encoder must know; content: 16 digits that identify the files; graph: itself.
 
     Raises:
         InputError, MissingDependencyError: files that ONNX Runtime or tokenizers cannot read; a missing package.
     """
 
-    def __init__(self, graph: KeptGraph) -> None:
-        runtime = require("onnxruntime", f"the graph {graph.folder}", "onnxruntime")
-        tokenizers = require("tokenizers", f"the graph {graph.folder}", "tokenizers")
-        self.graph, self.about, self.computed_on = graph, graph.about, graph.content
-        skipped = self.about.get("skipped") or {}
-        self._skipped = {kind: np.array(numbers, dtype=np.int64) for kind, numbers in skipped.items()}
+    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+        self.graph, self.folder, self.about = self, folder, about
+        self.content = self.computed_on = fingerprint("graph", about.get("files"))
         self._tokenizing = threading.Lock()  # a tokenizer keeps its limit in itself: one thread at a time
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        """The session of ONNX Runtime, and the tokenizer."""
+        runtime = require("onnxruntime", f"the graph {self.folder}", "onnxruntime")
+        tokenizers = require("tokenizers", f"the graph {self.folder}", "tokenizers")
         again = "remove this folder, and the graph is made again"
-        with phase("loading the encoder's graph", "loading the model"), loading(graph.folder, "a graph", again):
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(graph.folder / TOKENIZER))
-            self._tokenizer.no_padding()
+        with phase("loading the encoder's graph", "loading the model"), loading(self.folder, "a graph", again):
+            tokenizer = tokenizers.Tokenizer.from_file(str(self.folder / TOKENIZER))
             options = _options(runtime, runtime.GraphOptimizationLevel.ORT_DISABLE_ALL)
-            self._session = runtime.InferenceSession(str(graph.folder / GRAPH), options, ["CPUExecutionProvider"])
+            return runtime.InferenceSession(str(self.folder / GRAPH), options, ["CPUExecutionProvider"]), tokenizer
 
     def cut_at(self, query: int, document: int) -> None:
         self.lengths = {"query": query, "document": document}
 
     def read(self, texts: Sequence[Any], task: TextKind) -> list[CountedText]:
         """Texts or pairs as cut token numbers, their types, and how many count; queries may be expanded."""
-        limit = self.lengths[task]
+        limit, (_, tokenizer) = self.lengths[task], self._loaded
         with self._tokenizing:
-            self._tokenizer.enable_truncation(limit)
-            encoded = self._tokenizer.encode_batch_fast(list(texts))
+            tokenizer.enable_truncation(limit)
+            encoded = tokenizer.encode_batch_fast(list(texts))
         mask, attends = (self.about.get("expansion") if task == "query" else None) or (None, True)
         read = []
         for one in encoded:
@@ -256,10 +246,10 @@ class GraphModel:
         inputs = {"tokens": tokens, "attention": counts.astype(np.int64)}
         if (kind := self.about.get("kinds")) is not None:
             inputs["kinds"], _ = padded(kinds, kind)
-        output = self._session.run(None, inputs)[0]
-        if not self._skipped:
+        output = self._loaded[0].run(None, inputs)[0]
+        if not (skipped := self.about.get("skipped")):
             return output
-        real = counted.astype(bool) & ~np.isin(tokens, self._skipped[task])
+        real = counted.astype(bool) & ~np.isin(tokens, skipped[task])
         return [(output[row][its], tokens[row][its].astype(np.int32)) for row, its in enumerate(real)]
 
 

@@ -1,25 +1,19 @@
-"""Late-interaction encoders (ColBERT): texts to a vector for every token; and how to make one of a transformer."""
+"""The files of late-interaction encoders (ColBERT), and how to make one of a transformer."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import string
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole
-from rnnreranker.base.settings import Params
-from rnnreranker.encode.base import TextEncoder, cut_texts
 from rnnreranker.encode.model_folder import (
     KINDS,
     ModelFolder,
-    TextKind,
-    content_of,
     find_model,
     known_model,
     loading,
@@ -27,7 +21,6 @@ from rnnreranker.encode.model_folder import (
     settings_file,
     tokenizer_in,
 )
-from rnnreranker.encode.params import LateEncoderParams
 
 KIND = "late-encoder"  # of method
 NAMES = {"HF_ColBERT", "MultiVectorEncoder", "ColBERT"}  # in files of Stanford, sentence-transformers and PyLate
@@ -35,69 +28,6 @@ DIMENSION = 128
 QUERY_LENGTH, DOCUMENT_LENGTH = 32, 180  # tokens, of ColBERT
 MARKERS = ("[unused0]", "[unused1]")  # of BERT's vocabulary: ColBERT's [Q] and [D]
 NEW_MARKERS = ("[Q]", "[D]")  # where a vocabulary has none to spare
-
-
-class TokenVectors(NamedTuple):
-    """The token vectors of n texts, one text after the other.
-
-    vectors: (T, d) float32; offsets: (n + 1,) int64, the start of each text; ids: (T,) int32, token numbers; cut: how
-    many texts were cut.
-    """
-
-    vectors: np.ndarray
-    offsets: np.ndarray
-    ids: np.ndarray
-    cut: int
-
-
-class LateEncoder(TextEncoder):
-    """A late-interaction encoder: of sentence-transformers (MultiVectorEncoder), of PyLate, or Stanford's ColBERT.
-
-    ColBERT's modules give a vector to each token of a document but punctuation, and `query_length` to a query, padded
-    by [MASK]. Blank texts have none.
-
-    Attributes:
-        query_length, document_length: tokens at which texts are cut.
-    """
-
-    KIND: ClassVar[str] = KIND
-    Params: ClassVar[type[Params]] = LateEncoderParams
-
-    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
-        super().__init__(folder, params, *models)
-        lengths = cut_texts(models, folder.path, **params.to_dict())
-        self.query_length, self.document_length = lengths
-        self.digest = content_of(folder.path)
-        self.fingerprint = fingerprint(self.KIND, self.digest, lengths)
-
-    @classmethod
-    def files(cls, name: str) -> ModelFolder:
-        return late_folder(name)
-
-    def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> TokenVectors:
-        """The token vectors of texts, in order.
-
-        Args:
-            texts: any strings; threads: None = one per core.
-            what: selects the prompt, the length limit, and whether texts are expanded.
-
-        Raises:
-            InputError: a text that is not a string, vectors that are NaN or infinite.
-        """
-        computed = self._compute(texts, what, threads=threads, blank=False)
-        none = np.empty((0, self.dimension), dtype=np.float32), np.empty(0, dtype=np.int32)
-        rows = [*itertools.chain.from_iterable(computed.parts), none]
-        taken = [rows[row] for row in computed.rows]
-        offsets = np.cumsum([0, *(len(ids) for _, ids in taken)], dtype=np.int64)
-        vectors, ids = (np.concatenate(parts) for parts in zip(none, *taken, strict=True))
-        return TokenVectors(vectors, offsets, ids, computed.cut)
-
-    def rows(self, texts: Sequence[str]) -> np.ndarray:
-        return self.encode(texts, "document").vectors
-
-    def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        encoded = self.encode(texts, "query", threads=threads)
-        return {"vectors": encoded.vectors, "offsets": encoded.offsets}
 
 
 def special_tokens(name: str) -> np.ndarray:
@@ -158,15 +88,13 @@ def make_late_base(
 def _mark(transformer: Any) -> dict[str, str]:
     """Make markers single tokens of a transformer, as first words of prompts; returns the prompts by kind."""
     import torch
-    from transformers import AddedToken
 
     tokenizer, model = transformer.tokenizer, transformer.model
     markers = MARKERS if set(MARKERS) <= set(tokenizer.get_vocab()) else NEW_MARKERS
-    words = [AddedToken(marker, normalized=False, special=True) for marker in markers]
-    tokenizer.add_special_tokens({"additional_special_tokens": words})
+    tokenizer.add_special_tokens({"additional_special_tokens": list(markers)})
     rows = model.get_input_embeddings().weight
     count, mean = len(rows), rows.detach().mean(dim=0)
-    if max(tokenizer.convert_tokens_to_ids(list(markers))) >= count:
+    if len(tokenizer) > count:
         model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
         with torch.no_grad():
             model.get_input_embeddings().weight[count:] = mean

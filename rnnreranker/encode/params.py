@@ -31,6 +31,7 @@ class EncoderParams(Params):
 POOLINGS = hints_of(EncoderParams)["pooling"].words
 TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
 WHERE_GIVEN = ("document_type", "truncate_dim")  # among the settings of an encoder only where it is given
+INSIDE = ("pooling", "normalize", "document_type", "truncate_dim")  # those that are part of a graph
 # settings that a command which encodes queries alone has no flags for
 QUERY_SIDE = ("document_prompt", "document_type")
 

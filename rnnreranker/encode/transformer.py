@@ -5,10 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import sentence_transformers
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 
 from rnnreranker.base.device import EXACT, put
-from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.private.sentence_transformers import skipped_tokens
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.in_batches import CountedText
@@ -23,11 +30,10 @@ from rnnreranker.encode.model_folder import (
     words_of,
 )
 
-if TYPE_CHECKING:
-    import torch
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
 
 NO_LIMIT = 10**6  # tokenizers without a limit say a larger number
-CHUNK = 16  # tokens of a batch whose logits SpladePooling pools at a time
 KNOWN = ("bert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")  # `model_type`, of which graphs are known
 SPARSE = {"SpladePooling", "SparseStaticEmbedding", "SparseAutoEncoder", "Router"}  # modules of saved SparseEncoders
 
@@ -42,14 +48,14 @@ class TorchModel:
 
     Attributes:
         modules: of sentence-transformers; transformer: of transformers, None without one.
-        about: as in `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills token
-            types), prompts and lengths (by `TextKind`), lowercase; for late interaction expansion (of queries: the
-            token, and whether it is attended to), skipped (tokens by `TextKind`); words: of sparse encoders, their
-            fingerprint.
+        about: as in `GraphModel`: dimension, settings (those of `dense`), limit (tokens at most), pad (fills short
+            lists), kinds (fills token types), prompts and lengths (by `TextKind`); for late interaction expansion (of
+            queries: the token, and whether it is attended to), skipped (tokens by `TextKind`); words: of sparse
+            encoders, their fingerprint.
         computed_on: the kind of device and the type.
 
     Raises:
-        InputError, MissingDependencyError: missing weights, other words than the model's; no sentence-transformers.
+        InputError: missing weights, other words than the model's.
     """
 
     graph = None
@@ -60,19 +66,13 @@ class TorchModel:
         self.kind, self.folder, self._device, self._dense = KINDS[kind], folder, device, dense or {}
         self.computed_on = " ".join([device.partition(":")[0], *([] if dtype == EXACT else [dtype])])
         self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
-        with phase("importing torch and transformers", "imports"):
-            package = require("sentence_transformers", f"the {kind} {folder}", self.kind.extra)
-            transformers = require("transformers", f"the {kind} {folder}", "transformers")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
         with phase("loading the model"):
-            self.modules = self._loaded(package).eval()
-        inside = (one for one in self.modules.modules() if isinstance(one, transformers.PreTrainedModel))
-        self.transformer: Any = next(inside, None)
-        self._token_type = int(self._dense.get("document_type") or 0)
+            self.modules = self._loaded().eval()
+        self.transformer: Any = self.modules.transformers_model
+        self.token_type = int(self._dense.get("document_type") or 0)
         types = int(getattr(getattr(self.transformer, "config", None), "type_vocab_size", 0))
-        if self._token_type >= max(1, types):
-            raise InputError(f"document_type={self._token_type}: {folder} has {types} token types")
+        if self.token_type >= max(1, types):
+            raise InputError(f"document_type={self.token_type}: {folder} has {types} token types")
         if self.kind.of == "SparseEncoder":
             self._pool_sooner()
         put(self.modules, device, dtype)
@@ -83,47 +83,40 @@ class TorchModel:
         if self.kind.of == "SparseEncoder":
             self.about["words"] = words_of(self.modules.tokenizer, self.about["dimension"], folder)
 
-    def _loaded(self, package: Any) -> Any:
+    def _loaded(self) -> Any:
         """The model of the folder, or its transformer with the pooling of the settings."""
-        kind, folder, pooling = getattr(package, self.kind.of), str(self.folder), self._dense.get("pooling")
-        sparse = self.kind.of == "SparseEncoder" and SPARSE & {*modules_of(self.folder)[0]}
-        if self.kind.whole and not sparse and (pooling or not self._dense):
-            own = read_settings(self.folder)
-            path = self.folder / own.transformer
+        kind, pooling = getattr(sentence_transformers, self.kind.of), self._dense.get("pooling")
+        own = read_settings(self.folder)
+        path, saved = self.folder / own.transformer, SPARSE & {*modules_of(self.folder)[0]}
+        if self.kind.whole and not (saved and self.kind.of == "SparseEncoder") and (pooling or not self._dense):
             check_vocabulary(path, load_whole(path, self.kind.whole))
         if not pooling:
-            return kind(folder, device=self._device, local_files_only=True)
-        from sentence_transformers.base.modules import Transformer
-        from sentence_transformers.sentence_transformer.modules import Pooling
-
+            return kind(str(self.folder), device=self._device, local_files_only=True)
         text = Transformer(str(path), model_kwargs={"local_files_only": True}, do_lower_case=own.lowercase)
         return kind(modules=[text, Pooling(text.get_embedding_dimension(), pooling)], device=self._device)
 
     def _pool_sooner(self) -> None:
-        """Make SPLADE's pooling faster if its head is known; else bound its memory."""
-        for module in self.modules.modules():
-            if type(module).__name__ == "SpladePooling":
-                module.chunk_size = CHUNK
+        """Make SPLADE's pooling faster if its head is known."""
         names = [type(one).__name__ for one in self.modules.children()]
         if names[1:] == ["SpladePooling"] and self.transformer.config.model_type in KNOWN:
             pooling, head = self.modules[1], self.transformer.get_output_embeddings()
-            if pooling.pooling_strategy == "max" and pooling.activation_function == "relu":
-                self.modules[1] = splade_max(head)
+            if (pooling.pooling_strategy, pooling.activation_function) == ("max", "relu"):
+                self.modules[1] = SpladeMax(head)
                 head.forward = lambda states: states
 
     def _about(self) -> dict[str, Any]:
         modules, words, first = self.modules, self.modules.tokenizer, self.modules[0]
-        limit = modules.max_seq_length or NO_LIMIT
-        limit = 512 if limit > NO_LIMIT and self.transformer is not None else min(limit, NO_LIMIT)
-        pairs, usual = self.kind.output == "scores", modules.default_prompt_name
+        limit, pairs, usual = modules.max_seq_length, self.kind.output == "scores", modules.default_prompt_name
+        if not limit or limit >= NO_LIMIT:
+            limit = None if self.transformer is None else 512
         typed = pairs and "token_type_ids" in words.model_input_names
         about: dict[str, Any] = {
-            "limit": None if limit == NO_LIMIT else limit,
+            "settings": dict(self._dense),
+            "limit": limit,
             "pad": getattr(words, "pad_token_id", None) or 0,
             "kinds": (words.pad_token_type_id or 0) if typed else None,
-            "lengths": dict.fromkeys(PROMPTS, limit),
+            "lengths": dict.fromkeys(PROMPTS, limit or NO_LIMIT),
             "prompts": prompts_of({} if pairs and not usual else modules.prompts, usual),
-            "lowercase": bool(getattr(first, "do_lower_case", False)),
         }
         if self.kind.of == "MultiVectorEncoder":
             expansion = first.query_expansion or {}
@@ -156,9 +149,8 @@ class TorchModel:
         limit, words = self.lengths[task], self.modules.tokenizer
         if hasattr(words, "pad_token_id"):
             columns = list(zip(*texts, strict=True)) if isinstance(texts[0], tuple) else [texts]
-            plain = dict.fromkeys(("truncation", "padding", "return_attention_mask", "return_token_type_ids"), False)
             with self._tokenizing:
-                counts = [len(tokens) for tokens in words(*map(list, columns), **plain)["input_ids"]]
+                counts = [len(tokens) for tokens in words(*map(list, columns))["input_ids"]]
         else:
             counts = [len(text) // 4 + 2 for text in texts]  # of word embeddings: a guess
         filled = task == "query" and self.about.get("expansion") is not None
@@ -171,27 +163,23 @@ class TorchModel:
         """(b, d) float32: the output for a batch; for late interaction of each text vectors (t, d) float32 and token
         numbers (t,) int32.
         """
-        import torch
-
         blank = getattr(self.modules.tokenizer, "pad_token", "")  # in place of a text without any token
         with torch.inference_mode():
             with self._tokenizing:
                 features = self.modules.preprocess([one.text if one.length else blank for one in batch], task=task)
-            if self._token_type and task == "document":
-                features["token_type_ids"] = torch.full_like(features["input_ids"], self._token_type)
+            if self.token_type and task == "document":
+                features["token_type_ids"] = torch.full_like(features["input_ids"], self.token_type)
             there = {
                 name: value.to(self._device) if hasattr(value, "to") else value for name, value in features.items()
             }
-            if self.kind.of == "MultiVectorEncoder":
-                outputs = self.modules(there, task=task)
-                tokens, real = outputs["token_embeddings"].float().cpu().numpy(), outputs["attention_mask"].bool().cpu()
-                pairs = zip(tokens, real.numpy(), features["input_ids"].int().numpy(), strict=True)
-                return [(vectors[its], ids[its]) for vectors, its, ids in pairs]
-            return self.computed(there, task).cpu().numpy()
+            if self.kind.of != "MultiVectorEncoder":
+                return self.computed(there, task).cpu().numpy()
+            outputs = self.modules(there, task=task)
+            tokens, real = outputs["token_embeddings"].float().cpu().numpy(), outputs["attention_mask"].bool().cpu()
+            pairs = zip(tokens, real.numpy(), features["input_ids"].int().numpy(), strict=True)
+            return [(vectors[its], ids[its]) for vectors, its, ids in pairs]
 
     def computed(self, features: dict[str, Any], task: TextKind) -> torch.Tensor:
-        import torch
-
         output = self.modules(dict(features), task=task)[self.kind.output]
         output = (output.to_dense() if output.is_sparse else output).float()
         if self.kind.of == "SparseEncoder" and self.modules.max_active_dims is not None:
@@ -203,26 +191,22 @@ class TorchModel:
         return output
 
 
-def splade_max(head: Any) -> Any:
-    """A module in place of a masked-language model's last layer and SPLADE's max pooling.
+class SpladeMax(torch.nn.Module):
+    """In place of a masked-language model's last layer and SPLADE's max pooling.
 
     log(1 + relu(x)) rises with x, so the largest logit of a word gives its weight. The first token replaces padding,
     which changes no maximum; the bias comes last, as rounding keeps the order.
     """
-    import torch
 
-    class SpladeMax(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.head = head
+    def __init__(self, head: Any) -> None:
+        super().__init__()
+        self.head = head
 
-        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-            states, attended = features["token_embeddings"], features["attention_mask"].unsqueeze(-1) == 1
-            largest = torch.matmul(torch.where(attended, states, states[:, :1]), head.weight.t()).amax(dim=1)
-            largest = largest if head.bias is None else largest + head.bias
-            return {**features, "sentence_embedding": largest.float().relu().log1p()}
-
-    return SpladeMax()
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        states, attended = features["token_embeddings"], features["attention_mask"].unsqueeze(-1) == 1
+        largest = torch.matmul(torch.where(attended, states, states[:, :1]), self.head.weight.t()).amax(dim=1)
+        largest = largest if self.head.bias is None else largest + self.head.bias
+        return {**features, "sentence_embedding": largest.float().relu().log1p()}
 
 
 def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
@@ -232,8 +216,6 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
         InputError: missing weights, which transformers would draw at random; an AutoModel may lack those of a pooler;
             an encoder-decoder model.
     """
-    transformers = require("transformers", "encoding text", "transformers")
-    transformers.logging.set_verbosity_error()
     model, loading_info = getattr(transformers, kind).from_pretrained(
         folder, local_files_only=True, output_loading_info=True, **options
     )
@@ -252,32 +234,26 @@ def check_vocabulary(folder: Path, model: Any) -> Any:
     Raises:
         InputError: token numbers beyond the embeddings; special tokens alone, as without a tokenizer's files.
     """
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
-    if set(words.values()) <= {*tokenizer.all_special_ids}:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    numbers, rows = {*tokenizer.get_vocab().values()}, model.get_input_embeddings().weight.shape[0]
+    if numbers <= {*tokenizer.all_special_ids}:
         raise InputError(
-            f"{folder}: its tokenizer knows no words; expected tokenizer.json or vocab.txt in it: put those of "
-            "the model that it was trained from beside its weights"
+            f"{folder}: its tokenizer knows no words; expected tokenizer.json or vocab.txt of the model in it"
         )
-    if (largest := max(words.values())) >= rows:
-        raise InputError(f"{folder}: its tokenizer has token {largest}, its model {rows} embeddings; get it again")
+    if max(numbers) >= rows:
+        raise InputError(f"{folder}: its tokenizer has token {max(numbers)}, its model {rows} embeddings; get it again")
     return tokenizer
 
 
 def save_rest(model: Any, path: Path, inner: str) -> None:
-    from safetensors.torch import save_file
-
-    state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    save_file({name: value for name, value in state.items() if not name.startswith(inner)}, str(path))
+    """Write the weights of a module whose names do not begin with `inner`."""
+    state = model.state_dict().items()
+    rest = {name: value.detach().cpu().contiguous() for name, value in state if not name.startswith(inner)}
+    save_file(rest, str(path))
 
 
 def load_rest(model: Any, path: Path, inner: str) -> None:
-    """Load the weights of a module whose names do not begin with `inner`; InputError: the file has others."""
-    from safetensors.torch import load_file
-
+    """Load what `save_rest` wrote; InputError: the file has other weights."""
     keys = model.load_state_dict(load_file(str(path)), strict=False)
-    lost = [name for name in keys.missing_keys if not name.startswith(inner)]
-    if lost or keys.unexpected_keys:
-        raise InputError(f"{path}: does not fit config.json ({(lost + keys.unexpected_keys)[0]})")
+    if wrong := [*(name for name in keys.missing_keys if not name.startswith(inner)), *keys.unexpected_keys]:
+        raise InputError(f"{path}: does not fit config.json ({wrong[0]})")

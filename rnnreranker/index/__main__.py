@@ -72,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
         _tell(args, *extend_index(output, IndexRequest(args.append, **how)), started)
         return 0
     request, share = _request(args), command.request(args, ShareRequest).share
-    of_texts = ", ".join(name for name in request.names if not part(name).made_of)
+    of_texts = ", ".join(name for name in request.chosen if not part(name).made_of)
     refuse(
         *(
             (share and getattr(args, other), f"--shard-id {args.shard_id} beside {flag(other)}, which one process does")

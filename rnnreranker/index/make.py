@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,17 +51,17 @@ def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
         inputs, there, missing = _missing(request, output)
         of_texts = not all(part(name).made_of for name in missing)
         documents = request.read() if request.documents or of_texts else None  # fails before a model is loaded
-        made = _makers(request, output, there, missing)
+        made, threads = _makers(request, output, there, missing), request.threads
         if not made:
             return Built(output, _count(output), 0), []
         if documents is not None and request.backend != "threads" and request.from_index is None:
             encode_ahead(request.read(), made, request, work_of(output))
         if documents is None or there:
             inputs = {key: value for key, value in inputs.items() if value is not None}
-            built = add_parts(output, made, documents, threads=request.threads, inputs=inputs, count=_count(output))
+            built = add_parts(output, made, documents, threads=threads, inputs=inputs, count=_count(output))
         else:
             name, texts = str(request.documents), not request.without_texts
-            built = write_index(documents, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
+            built = write_index(documents, output, made, threads=threads, name=name, inputs=inputs, texts=texts)
         return built, missing
 
 
@@ -74,18 +74,19 @@ def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
         InputError, UnavailableError: no part of an encoder is missing; a part that one process makes; as `make_index`.
     """
     request = request.with_own_vectors() if request.documents else request
-    _, there, missing = _missing(request, output)
-    if not request.documents:
-        made = _makers(request, output, there, missing)
-        for maker in made:
-            maker.start(work_of(output), request.threads)
-        return [f"{maker.name}: {maker.write_share(output, share)}" for maker in made]
-    if not (names := [name for name in missing if getattr(request.chosen[name].params, "encoder", OWN) != OWN]):
-        known = ", ".join(encoded_parts())
-        raise InputError(f"{argument('shard_id', share[0])}: shares are of {known}; none of them is left to make here")
+    _, there, names = _missing(request, output)
+    if request.documents:
+        names = [name for name in names if getattr(request.chosen[name].params, "encoder", OWN) != OWN]
+        if not names:
+            known = f"{argument('shard_id', share[0])}: shares are of {', '.join(encoded_parts())}"
+            raise InputError(f"{known}; none of them is left to make here")
     made = _makers(request, output, there, names)
-    count, own = encode_ahead(request.read(), made, request, work_of(output), share)
-    return [f"{' and '.join(names)}: {count} blocks of documents made, {own - count} were there"]
+    if request.documents:
+        count, own = encode_ahead(request.read(), made, request, work_of(output), share)
+        return [f"{' and '.join(names)}: {count} blocks of documents made, {own - count} were there"]
+    for maker in made:
+        maker.start(work_of(output), request.threads)
+    return [f"{maker.name}: {maker.write_share(output, share)}" for maker in made]
 
 
 @phase("adding documents to the index")
@@ -103,20 +104,17 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
     with building(output):
         if not (described := describe(output)):
             raise InputError(f"{output}: no index to add to; make one with --documents")
-        texts, fields = (output / FOLDER).is_dir(), described["inputs"].get("fields", TITLE_AND_TEXT)
-        request = replace(request, parts=list(described["parts"]), fields=tuple(fields))
+        texts, inputs = (output / FOLDER).is_dir(), dict(described["inputs"])
+        fields = tuple(inputs.get("fields", TITLE_AND_TEXT))
+        request = replace(request, parts=list(described["parts"]), fields=fields)
         settings = stored_settings(output, described["parts"])
         own = getattr(settings.get("dense"), "encoder", OWN) == OWN
-        first = next(request.read())
-        if request.without_texts == texts or (first.vector is not None and not own):
+        if request.without_texts == texts or (next(request.read()).vector is not None and not own):
             has = "texts and vectors of an encoder" if texts else "vectors alone"
             raise InputError(
                 f"{output}: an index of {has}, unlike {request.documents}; give documents of the same kind"
             )
-        made = [_made(name, request, settings[name], settings) for name in _in_order(settings)]
-        for one in made:
-            one.extend(output)
-        inputs = dict(described["inputs"])
+        made = _made(request, settings, settings, lambda one: one.extend(output))
         inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(request.documents))
         whole = itertools.chain(documents_of(output) if texts else documents_of_vectors(output), request.read())
         name = f"{described.get('documents', '')} + {request.documents}"
@@ -130,19 +128,22 @@ def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], list[
     Raises:
         InputError: an index of other documents or settings; no index to take parts from.
     """
-    inputs = request.inputs() if request.documents else {}
-    if request.from_index is not None:
-        _check_taken(request.from_index, request, inputs)
+    inputs, names = request.inputs() if request.documents else {}, list(request.chosen)
+    if (taken := request.from_index) is not None:
+        shown = argument("from_index", taken)
+        if not {*encoded_parts()} & {*names} & {*describe(taken).get("parts", {})}:
+            known = f"has none of {', '.join(encoded_parts())} that {argument('parts')} names"
+            raise InputError(f"{shown}: {known}; give an index of the same documents")
+        if differing := _differing(taken, names, inputs):
+            raise InputError(f"{shown}: holds an index of {differing}; leave it out, and they are encoded")
     there: list[str] = []
     if output.is_dir() and any(output.iterdir()) and not (request.documents and request.overwrite):
-        if request.documents and (differing := _differing(output, request, inputs)):
-            raise InputError(
-                f"{output}: holds an index of {differing}; give {argument('overwrite')} to replace it, or another "
-                f"{argument('output')}"
-            )
+        if request.documents and (differing := _differing(output, names, inputs)):
+            others = f"give {argument('overwrite')} to replace it, or another {argument('output')}"
+            raise InputError(f"{output}: holds an index of {differing}; {others}")
         asked = {name: one.params for name, one in request.chosen.items()}
         there = [name for name in stored_parts(output) if part(name).stands(output, asked.get(name))]
-    return inputs, there, [name for name in request.names if request.overwrite or name not in there]
+    return inputs, there, [name for name in names if request.overwrite or name not in there]
 
 
 def _count(index: Path) -> int:
@@ -154,52 +155,42 @@ def _count(index: Path) -> int:
     raise InputError(f"{index}: no index with docids; make one with --documents")
 
 
-def _in_order(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda name: bool(part(name).made_of))
-
-
-def _makers(request: IndexRequest, output: Path, there: Sequence[str], names: Sequence[str]) -> list[Part]:
+def _makers(request: IndexRequest, output: Path, there: list[str], names: list[str]) -> list[Part]:
     """The objects that make parts, those that are made of others last; there: the parts that the index has."""
     beside = stored_settings(output, there) if there and describe(output) else dict.fromkeys(there)
     beside |= {name: one.params for name, one in request.chosen.items()}
-    made = []
-    for name in _in_order(names):
-        if (origins := part(name).origins(beside[name])) and not {*origins} & {*there, *request.names}:
+    for name in names:
+        if (origins := part(name).origins(beside[name])) and not {*origins} & {*there, *request.chosen}:
             raise InputError(
                 f"{output}: {name} is made of {' or '.join(origins)}, which this index does not have; "
                 f"add {origins[0]} to {argument('parts')}"
             )
-        made.append(one := _made(name, request, beside[name], beside))
-        if request.from_index is not None and one.encoder and name in describe(request.from_index)["parts"]:
-            one.extend(request.from_index)
+    taken = request.from_index
+
+    def take(one: Part) -> None:
+        if taken is not None and one.encoder and one.name in describe(taken)["parts"]:
+            one.extend(taken)
+
+    return _made(request, names, beside, take)
+
+
+def _made(
+    request: IndexRequest, names: Iterable[str], settings: Mapping[str, Any], take: Callable[[Part], None]
+) -> list[Part]:
+    """The objects that make parts; settings: of all parts; take: is called with each."""
+    made = []
+    for name in sorted(names, key=lambda name: bool(part(name).made_of)):
+        made.append(one := part(name).make(settings[name], settings))
+        one.backend, one.address, one.devices = request.backend, request.address, request.devices
+        take(one)
     return made
 
 
-def _made(name: str, request: IndexRequest, params: Any, beside: Mapping[str, Any]) -> Part:
-    made = part(name).make(params, beside)
-    made.backend, made.address, made.devices = request.backend, request.address, request.devices
-    return made
-
-
-def _check_taken(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> None:
-    """Raise InputError if an index has no part that a request can take, or other inputs."""
-    encoded = encoded_parts()
-    if not {*encoded} & {*request.names} & {*describe(index).get("parts", {})}:
-        raise InputError(
-            f"{argument('from_index', index)}: has none of {', '.join(encoded)} that {argument('parts')} names; give "
-            "an index made by python -m rnnreranker.index, of the same documents"
-        )
-    if differing := _differing(index, request, inputs):
-        raise InputError(
-            f"{argument('from_index', index)}: holds an index of {differing}; leave it out, and they are encoded"
-        )
-
-
-def _differing(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> str:
+def _differing(index: Path, names: list[str], inputs: dict[str, Any]) -> str:
     """The common inputs of an index and a request that differ, for an error."""
     described = describe(index)
-    before, there = described.get("inputs", {}), described.get("parts", {})
-    common = ("documents", "fields", *(name for name in request.names if name in there))
+    before = described.get("inputs", {})
+    common = ("documents", "fields", *(name for name in names if name in described.get("parts", {})))
     said = {"documents": f"documents ({described.get('documents', 'unknown')} as it was)"}
     return " and ".join(f"other {said.get(key, key)}" for key in common if before.get(key) != inputs.get(key))
 
@@ -220,10 +211,9 @@ def obstacles(request: IndexRequest) -> dict[str, str]:
         try:
             kind.make(one.params, there).check()
         except (UnavailableError, MissingDependencyError) as error:
-            if len(lost) == len(request.names) - 1 or (
-                kind.encoder and one.params.encoder != vars(kind.Params)["encoder"]
-            ):
-                raise  # nothing else is left, or it was named
+            named = kind.encoder and one.params.encoder != vars(kind.Params)["encoder"]
+            if named or len(lost) == len(request.chosen) - 1:  # nothing else is left
+                raise
             lost[name] = str(error)
     return lost
 
@@ -235,8 +225,6 @@ def said(lost: dict[str, str]) -> str:
 @phase("checking the index")
 def check_index(index: Path) -> str:
     """A line on an index whose files are unchanged since they were written; InputError: changed files, no index."""
-    if not index.is_dir():
-        raise InputError(f"{index}: no such folder; expected an index made by python -m rnnreranker.index")
     if not (described := describe(index)):
         raise InputError(
             f"{index}: no {DESCRIPTION} in it, so nothing says what its files should be; expected an index made by "
@@ -246,8 +234,6 @@ def check_index(index: Path) -> str:
     if without := [name for name in (DOCIDS, TEXTS, *described["parts"]) if name not in groups]:
         raise InputError(f"{index / DESCRIPTION}: no checksums of {', '.join(without)}; {AGAIN}")
     if wrong := check_whole(index, groups):
-        more = f"; and {len(wrong) - SHOWN} more files" if len(wrong) > SHOWN else ""
-        raise InputError(f"{'; '.join(wrong[:SHOWN])}{more}; {AGAIN}")
-    names = {name for group in groups.values() for name in group}
-    size = sum(of_file["bytes"] for group in groups.values() for of_file in group.values())
-    return f"{index}: {len(names)} files ({size / 1e6:.1f} MB) are those that were written"
+        raise InputError(f"{'; '.join(wrong[:SHOWN])}{'; …' * (len(wrong) > SHOWN)}; {AGAIN}")
+    sizes = {name: one["bytes"] for group in groups.values() for name, one in group.items()}
+    return f"{index}: {len(sizes)} files ({sum(sizes.values()) / 1e6:.1f} MB) are those that were written"

@@ -22,6 +22,7 @@ from rnnreranker.base.given import path_of
 from rnnreranker.base.java import prebuilt_index_names, start_java
 from rnnreranker.base.method import names
 from rnnreranker.base.process.phases import phase
+from rnnreranker.data import pydoc
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.encode.params import EncoderParams
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rnnreranker.parts.tokens.source import TokenSource
     from rnnreranker.parts.vectors import VectorSource
 
+MAKE = "python -m rnnreranker.index"
 BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
 
 
@@ -107,23 +109,19 @@ class IndexOnDisk:
 
     @property
     def vectors(self) -> VectorSource:
-        opened: VectorSource = self.given("vectors")
-        return opened
+        return self.given("vectors")
 
     @property
     def graph(self) -> NeighbourGraph:
-        opened: NeighbourGraph = self.given("neighbours")
-        return opened
+        return self.given("neighbours")
 
     @property
     def token_vectors(self) -> TokenSource:
-        opened: TokenSource = self.given("tokens")
-        return opened
+        return self.given("tokens")
 
     @property
     def term_source(self) -> TermSource:
-        opened: TermSource = self.given("terms")
-        return opened
+        return self.given("terms")
 
     @property
     def encoder(self) -> dict[str, Any]:
@@ -154,28 +152,27 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
         InputError: nothing of that name (with the nearest names), or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
-    for what, given in (("index", name), ("bm25", bm25)):
-        if isinstance(given, str) and not given:
-            raise InputError(f"{what}: got ''; expected a name, a folder or an open index")
     if isinstance(name, IndexOnDisk):
         index = name
     else:
-        path = path_of(name, "a name, a folder or an open index", "index")
-        index = _built_in(str(name), needs) if name in BUILT_IN else _on_disk(_folder(str(name), path))
+        index = _built_in(str(name), needs) if name in BUILT_IN else _on_disk(_folder(name, "index"))
     if bm25 is not None:
-        lucene = path_of(bm25, "a name or a Lucene folder", "bm25")
-        index = replace(index, folders={**index.folders, "bm25": Path(_folder(str(bm25), lucene)).expanduser()})
+        index = replace(index, folders={**index.folders, "bm25": _folder(bm25, "bm25")})
     return index
 
 
-def _folder(name: str, path: Path) -> str:
+def _folder(given: str | Path, what: str) -> Path:
+    """The path of an index, perhaps a prebuilt one; errors as `open_index`."""
+    path, name = path_of(given, "a name, a folder or an open index", what).expanduser(), str(given)
+    if not name:
+        raise InputError(f"{what}: got ''; expected a name, a folder or an open index")
     if path.exists():
-        return name
+        return path
     if path.with_name(path.name + ".partial").is_dir():
         raise InputError(f"{name}: this index is not finished; run the command that makes it again, and it goes on")
     if "/" in name or name.startswith((".", "~")):
-        raise InputError(f"{name}: no such index folder; make one with python -m rnnreranker.index")
-    return str(prebuilt_index(name))
+        raise InputError(f"{name}: no such index folder; make one with {MAKE}")
+    return prebuilt_index(name)
 
 
 def prebuilt_index(name: str) -> Path:
@@ -184,17 +181,11 @@ def prebuilt_index(name: str) -> Path:
     Raises:
         InputError: no such name, with the nearest; UnavailableError: not in the cache, and no download.
     """
-    near = difflib.get_close_matches(name, BUILT_IN, cutoff=0.7)
-    known = [] if near else prebuilt_index_names()
+    known = prebuilt_index_names()
     if name not in known:
-        ending = letters(name.split(".")[-1])  # of the encoder
-        same = [other for other in known if len(ending) > 3 and ending in letters(other)]
-        if near := near or difflib.get_close_matches(name, same or known, cutoff=0.55 if same else 0.75):
-            raise InputError(f"{name}: no such folder or index; did you mean {' or '.join(near)}?")
-        raise InputError(
-            f"{name}: no such folder or file, and no prebuilt index of Pyserini; "
-            "make one with python -m rnnreranker.index"
-        )
+        near = difflib.get_close_matches(name, [*BUILT_IN, *known], cutoff=0.7)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"make one with {MAKE}"
+        raise InputError(f"{name}: no such folder or file, and no prebuilt index of Pyserini; {hint}")
     start_java()  # Pyserini's tables of indexes need it
     from pyserini.util import download_prebuilt_index
 
@@ -208,37 +199,28 @@ def prebuilt_index(name: str) -> Path:
         ) from None
 
 
-def letters(name: str) -> str:
-    return "".join(filter(str.isalnum, name.lower()))
-
-
-def _on_disk(name: str) -> IndexOnDisk:
-    path = Path(name).expanduser()
+def _on_disk(path: Path) -> IndexOnDisk:
     if path.is_file() and path.suffix != ".npy" and path.name != "index":
         raise InputError(
-            f"{name}: a file that is no index; expected a folder, or a .npy matrix with its ids beside it; "
-            f"of documents make one with python -m rnnreranker.index --documents {name}"
+            f"{path}: a file that is no index; expected a folder, or a .npy matrix with its ids beside it; "
+            f"of documents make one with {MAKE} --documents {path}"
         )
     there, described = parts_at(path), describe(path)
-    known = [one for one in described.get("parts", {}) if one in names("part")]
-    if lost := [one for one in known if one not in there]:
+    if lost := [one for one in described.get("parts", {}) if one in names("part") and one not in there]:
         raise InputError(
-            f"{name}: this copy of an index is not complete: rnnreranker.json lists {', '.join(known)}, but "
-            f"{' and '.join(lost)} {'is' if len(lost) == 1 else 'are'} missing; copy it again, or make what is missing "
-            f"with python -m rnnreranker.index --documents {described.get('documents') or 'DOCUMENTS'} --output {name} "
-            f"--parts {','.join(lost)}"
+            f"{path}: this copy of an index is not complete, {' and '.join(lost)} missing; copy it again, or give "
+            f"{MAKE} --documents {described.get('documents') or 'DOCUMENTS'} --output {path} --parts {','.join(lost)}"
         )
     if not there:
         kept = " or ".join(f"`{one.folder or part}`" for part, one in parts().items() if one.gives and not one.made_of)
         raise InputError(
-            f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
-            f"a Lucene index, {kept}; make one with python -m rnnreranker.index"
+            f"{path}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
+            f"a Lucene index, {kept}; make one with {MAKE}"
         )
-    return IndexOnDisk(name, there, described)
+    return IndexOnDisk(str(path), there, described)
 
 
 def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
-    from rnnreranker.data import pydoc
     from rnnreranker.index.build import building
     from rnnreranker.index.make import make_index, obstacles, said
     from rnnreranker.index.request import IndexRequest
@@ -256,4 +238,4 @@ def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
         without = f", without {said(lost)}" if lost else ""
         say(f"making the {name} index in {path}{without} (once; a minute or two on two cores)")
         make_index(IndexRequest(name, sorted({*wanted}, key=lambda one: (one != first, one))), path)
-    return _on_disk(str(path))
+    return _on_disk(path)

@@ -13,13 +13,14 @@ from typing import Any
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, nearest, refuse
+from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import file_digest, files_digest
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Hint, hints_of, setting
 from rnnreranker.base.written_form import Written, read_listed
+from rnnreranker.data import local, pydoc
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import GivenDocuments, load_documents
 from rnnreranker.data.fields import CHOICES, FIELDS, TITLE_AND_TEXT, fields_of
@@ -65,18 +66,13 @@ class IndexRequest(ComputesOnDevices, Request):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.chosen
+        _ = self.chosen, self.devices
         check_backend(self.backend, self.address)
-        _ = self.devices
 
     @cached_property
     def chosen(self) -> dict[str, Chosen]:
         """The parts with their settings, by name; the last of a name counts."""
-        return {one.name: one for one in map(choose_part, forms_of(self.parts))}
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.chosen)
+        return {one.name: one for one in (choose("part", form, "parts") for form in forms_of(self.parts))}
 
     @property
     def without_texts(self) -> bool:
@@ -104,14 +100,10 @@ class IndexRequest(ComputesOnDevices, Request):
             InputError: an encoder beside such vectors, a part of texts without texts.
             UnavailableError: as `read`.
         """
-        from rnnreranker.data import local
-
-        named = self.documents if isinstance(self.documents, str) else ""
-        if named and not local.files_of(named, "documents"):
-            return self
         first = None
-        with contextlib.suppress(*() if self.without_texts else (InputError,)):  # who reads all says what is wrong
-            first = next(self.read(), None)
+        if not isinstance(self.documents, str) or local.files_of(self.documents, "documents"):
+            with contextlib.suppress(*() if self.without_texts else (InputError,)):  # who reads all says what is wrong
+                first = next(self.read(), None)
         forms = {one.name: one for one in forms_of(self.parts)}
         if first is None or first.vector is None or not (self.without_texts or "dense" in forms):
             return self
@@ -140,8 +132,6 @@ class IndexRequest(ComputesOnDevices, Request):
 
 def documents_mark(documents: str | GivenDocuments) -> str:
     """A fingerprint of the content of files, or the name of an ir_datasets id."""
-    from rnnreranker.data import local, pydoc
-
     if isinstance(documents, GivenDocuments):
         return documents.fingerprint
     if documents == "pydoc":
@@ -184,21 +174,6 @@ class FlagsRequest(Request):
         method="part",
         metavar="NAMES",
     )
-
-
-def choose_part(form: Form) -> Chosen:
-    """A part with its settings.
-
-    Raises:
-        InputError: no such part (with suggestions), unknown settings, values out of range.
-    """
-    written = Written.read(form)
-    if written.name not in names("part"):
-        meant = next((name for name, one in parts().items() if written.name in one.aliases), None)
-        known = nearest(written.name, names("part"))
-        hint = f"the part for it is {meant}: {argument('parts', meant)}" if meant else known
-        raise InputError(f"{written.name}: no such part of an index; {hint}")
-    return choose("part", written, "parts")
 
 
 def settings_with_flags() -> Iterator[tuple[type[Part], Hint]]:

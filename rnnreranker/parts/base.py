@@ -28,7 +28,7 @@ class Part(ABC):
     """One representation of the documents of an index; each `part.py` has one subclass, whose objects make the part.
 
     Attributes:
-        name, aliases: in `--parts`, YAML and rnnreranker.json. rank: order among the parts.
+        name: in `--parts`, YAML and rnnreranker.json. rank: order among the parts.
         Params: settings; one with `setting(flag=…)` is also a flag of `index`.
         gives, gives_queries: method inputs it provides, of documents and queries.
         made_of: the part is made of one of these; empty = of the texts.
@@ -49,7 +49,6 @@ class Part(ABC):
     folder: ClassVar[str] = ""  # "" = its name
     automatic: ClassVar[bool] = True
     rank: ClassVar[int] = 100
-    aliases: ClassVar[tuple[str, ...]] = ()
     packages: ClassVar[tuple[str, ...]] = ()
     marks: tuple[Any, ...] = ()
     reused: int = 0

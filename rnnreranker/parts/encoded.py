@@ -18,7 +18,7 @@ from rnnreranker.parts.base import Part, described_part, encoder_form, read_enco
 from rnnreranker.parts.vectors.npy_files import put_arrays
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.base import TextEncoder
+    from rnnreranker.encode.kinds import TextEncoder
 
 TRIED = 16  # texts that a GPU and the processor encode
 Block = Mapping[str, Any]  # name → array

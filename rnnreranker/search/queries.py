@@ -18,7 +18,7 @@ from rnnreranker.encode.params import EncoderParams
 if TYPE_CHECKING:
     import numpy as np
 
-    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.kinds import Encoder
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.parts.vectors.encoder import IndexEncoder
@@ -96,10 +96,9 @@ def query_vectors(
         texts = [topics[qid] for qid in qids]
         own, name, settings = _encoder(how, index)
         if own is None:
-            from rnnreranker.encode.dense import Encoder
-            from rnnreranker.encode.kept_queries import kept_queries
+            from rnnreranker.encode.kinds import Encoder
 
-            matrix = kept_queries(Encoder, name, settings, texts, threads, how.devices)["vectors"]
+            matrix = Encoder.kept_queries(name, settings, texts, threads, how.devices)["vectors"]
         else:
             matrix = own.queries(texts, threads, how.devices)
         vectors = QueryVectors(qids, matrix)
@@ -110,7 +109,7 @@ def query_vectors(
 
 def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
     """The reason why queries cannot become vectors here, or ""; raises it for a given encoder. Loads no encoder."""
-    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.kinds import Encoder
 
     try:
         if how.encoded is None:
@@ -125,7 +124,7 @@ def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
 
 
 def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
-    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.kinds import Encoder
 
     own, name, settings = _encoder(how, index)
     return Encoder.open(name, devices=how.devices, **settings) if own is None else own.open(how.devices)

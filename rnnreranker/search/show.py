@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import say
 from rnnreranker.base.tables import print_table
-from rnnreranker.index.opening import IndexOnDisk, letters
+from rnnreranker.index.opening import IndexOnDisk
 from rnnreranker.search.inputs import texts_in
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ def show_results(
     print_table(["rank", "moved", "docid", "score", "text"], rows)
 
 
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
+
+
 def first_line(docid: str, text: str) -> str:
     """The first line of a text that does not repeat the docid; else its first line.
 
@@ -53,5 +57,5 @@ def first_line(docid: str, text: str) -> str:
     'Merge sorted inputs.'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    again = (line for line in lines if not letters(line).startswith(letters(docid)))
+    again = (line for line in lines if not _letters(line).startswith(_letters(docid)))
     return next(again, lines[0] if lines else "")

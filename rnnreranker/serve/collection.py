@@ -23,7 +23,7 @@ from rnnreranker.serve.question import QID, SearchBody, check_request
 from rnnreranker.serve.request import ServeRequest
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.kinds import Encoder
     from rnnreranker.search.pipeline import Pipeline
 
 AT_ONCE = 4  # texts that are encoded before it is another request's turn

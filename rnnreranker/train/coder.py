@@ -17,9 +17,15 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
+from rnnreranker.encode.coder import (
+    CandidateScorer,
+    PromptedTokens,
+    QueryEncoder,
+    load_query_encoder,
+    write_encoder,
+    write_scorer,
+)
 from rnnreranker.encode.model_folder import read_settings
-from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
-from rnnreranker.encode.scorer import CandidateScorer, write_scorer
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import labeler_of
 from rnnreranker.methods.retrieve.dense import dense_run

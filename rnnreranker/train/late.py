@@ -11,7 +11,7 @@ from torch import Tensor
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.base.settings import hints_of
-from rnnreranker.encode.base import cut_texts
+from rnnreranker.encode.kinds import cut_texts
 from rnnreranker.encode.late import late_start
 from rnnreranker.encode.model_folder import TextKind
 from rnnreranker.encode.params import LateEncoderParams

@@ -14,8 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder
-from rnnreranker.encode.scorer import CandidateScorer
+from rnnreranker.encode.coder import CandidateScorer, PromptedTokens, QueryEncoder
 from rnnreranker.train.fairness import neutrality_of
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import labels_of, validation_of

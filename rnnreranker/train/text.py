@@ -23,10 +23,10 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.encode.coder import COSINE_SCALE
 from rnnreranker.encode.model_folder import ModelSettings, TextKind, read_settings, words_of
-from rnnreranker.encode.query_encoder import COSINE_SCALE
 from rnnreranker.encode.transformer import load_whole
-from rnnreranker.encode.words.segmentation import language_of, words
+from rnnreranker.encode.words.analysis import language_of, words
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.impacts.part import word_use
 from rnnreranker.train.groups import Group, GroupInputs, Groups, in_batch, scaled_labels
@@ -273,7 +273,7 @@ def by_length(
 
 SIZE = 300  # numbers of an embedding
 UNKNOWN = "[UNK]"  # its embedding is 0 and stays so: with vectors of length 1 it takes no part
-RUN = r"[\p{L}\p{N}](?:[\p{L}\p{N}]|[\u0300-\u036f])*"  # letters and digits, as in `terms.segmentation`
+RUN = r"[\p{L}\p{N}](?:[\p{L}\p{N}]|[\u0300-\u036f])*"  # letters and digits, as in `encode.words.analysis`
 
 
 def word_tower(texts: Sequence[str], longest: int | None) -> list[Any]:

@@ -180,7 +180,7 @@ def write_prebuilt(texts: Texts, folder: Path) -> dict[str, str]:
     import jnius
     from pyserini.prebuilt_index_info import FAISS_INDEX_INFO, TF_INDEX_INFO
 
-    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.kinds import Encoder
 
     cache, corpus = folder / "pyserini", folder / "corpus"
     paths = {

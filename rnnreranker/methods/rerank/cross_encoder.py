@@ -15,7 +15,7 @@ from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.cross import PairScorer
+    from rnnreranker.encode.kinds import PairScorer
 
 MODELS = 16  # kept in memory
 
@@ -51,7 +51,7 @@ class CrossEncoderReranker(Reranker):
     model_setting = "model"
 
     def prepare(self) -> None:
-        from rnnreranker.encode.cross import PairScorer
+        from rnnreranker.encode.kinds import PairScorer
 
         length = self.params.max_length
         self.scorers = [_loaded(name, PairScorer.digest_of(name), self.devices, length) for name in self._models()]
@@ -70,9 +70,7 @@ class CrossEncoderReranker(Reranker):
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the mean of the models' scores."""
-        from rnnreranker.encode.cross import scores_of
-
-        scored = [scores_of(scorer, query.text, candidates.texts, self.threads) for scorer in self.scorers]
+        scored = [scorer.scores_of(query.text, candidates.texts, self.threads) for scorer in self.scorers]
         self._scored += len(candidates) * len(scored)
         self._cut += sum(int(one.cut.sum()) for one in scored)
         return np.stack([one.scores for one in scored]).astype(np.float64).mean(axis=0)
@@ -88,6 +86,6 @@ class CrossEncoderReranker(Reranker):
 @lru_cache(MODELS)
 def _loaded(name: str, digest: str, devices: Devices | None, max_length: int | None) -> PairScorer:
     """The model of a name and digest; loaded once a process."""
-    from rnnreranker.encode.cross import PairScorer
+    from rnnreranker.encode.kinds import PairScorer
 
     return PairScorer.open(name, devices=devices, max_length=max_length)

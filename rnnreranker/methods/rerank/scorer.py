@@ -38,7 +38,7 @@ class ScorerReranker(Reranker):
     def prepare(self) -> None:
         if self.params.model is None:
             raise InputError("rerank scorer: which? write scorer:model=FOLDER, a folder of train --scorer")
-        from rnnreranker.encode.scorer import TrainedScorer
+        from rnnreranker.encode.coder import TrainedScorer
 
         self.model = TrainedScorer(self.params.model, (self.devices and self.devices.of_tensors) or "cpu")
         if self.vectors.dimension != self.model.dimension:

@@ -47,7 +47,7 @@ class ImpactRetriever(Retriever):
 
             find_model(name, "sparse-encoder", weights=False)
         else:
-            from rnnreranker.encode.sparse import SparseEncoder
+            from rnnreranker.encode.kinds import SparseEncoder
 
             SparseEncoder.digest_of(name)
 
@@ -67,9 +67,8 @@ class ImpactRetriever(Retriever):
         """
         from scipy.sparse import csr_matrix
 
-        from rnnreranker.encode.kept_queries import kept_queries
+        from rnnreranker.encode.kinds import SparseEncoder
         from rnnreranker.encode.model_folder import term_counts
-        from rnnreranker.encode.sparse import SparseEncoder
         from rnnreranker.parts.impacts import QueryImpacts
 
         name, its = self._encoder(source)
@@ -77,7 +76,7 @@ class ImpactRetriever(Retriever):
             counts, words = term_counts(name, texts, source.vocabulary, binary=how == "binary")
             queries = QueryImpacts(counts)
         else:
-            kept = kept_queries(SparseEncoder, name, its, texts, self.threads, self.devices)
+            kept = SparseEncoder.kept_queries(name, its, texts, self.threads, self.devices)
             parts, words = (kept["weights"], kept["terms"], kept["offsets"]), str(kept["words"])
             queries = source.as_stored(csr_matrix(parts, (len(texts), int(kept["size"]))))
         if words != source.words:

@@ -34,7 +34,6 @@ class Bm25Part(Part):
 
     name, gives, folder, rank = "bm25", "words", "bm25", 10
     Params = Bm25IndexParams
-    aliases = ("lucene",)
     packages = ("pyserini",)
 
     @classmethod

@@ -20,7 +20,7 @@ from rnnreranker.parts.postings import Postings, arrays_in, best_products, matri
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-    from rnnreranker.encode.base import TextEncoder
+    from rnnreranker.encode.kinds import TextEncoder
 
 LARGEST = 2**16 - 1  # whole weight
 
@@ -169,12 +169,11 @@ class ImpactPart(PartByEncoder):
 
     name, gives, folder, rank = "impact", "impacts", "impacts", 20
     Params, OfEncoder, encoder = ImpactParams, SparseEncoderParams, "sparse-encoder"
-    aliases = ("splade", "impacts", "sparse")
     packages = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
-        from rnnreranker.encode.sparse import SparseEncoder
+        from rnnreranker.encode.kinds import SparseEncoder
 
         return SparseEncoder
 

@@ -51,7 +51,6 @@ class NeighboursPart(Part):
     name, gives, rank = PART, "neighbours", 50
     Params = GraphParams
     made_of = ("dense", "impact", "bm25")
-    aliases = ("graph",)
     _earlier: Earlier | None = None
 
     @classmethod

@@ -22,7 +22,6 @@ class TermsPart(EncodedPart):
 
     name, gives, folder, rank = "terms", "terms", FOLDER, 40
     Params = TermParams
-    aliases = ("bm25s", "tf-idf", "words")
     packages = ("scipy",)
 
     @classmethod

@@ -12,7 +12,7 @@ from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint
 from rnnreranker.base.process.threads import one_faiss_thread
-from rnnreranker.encode.kept_queries import kept_at
+from rnnreranker.encode.kinds import kept_at
 from rnnreranker.encode.late import special_tokens
 from rnnreranker.parts.ragged import OFFSETS
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours

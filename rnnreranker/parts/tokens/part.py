@@ -21,7 +21,7 @@ from rnnreranker.parts.vectors.ids import positions_of
 from rnnreranker.parts.vectors.npy_files import map_array
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.base import TextEncoder
+    from rnnreranker.encode.kinds import TextEncoder
 
 EXACT = 1 << 20  # tokens up to which a search compares a query with all of them
 
@@ -51,12 +51,11 @@ class TokensPart(PartByEncoder):
     name, gives, gives_queries, rank = "tokens", "tokens", "query tokens", 30
     folder = "tokens"
     Params, OfEncoder, encoder = TokenParams, LateEncoderParams, "late-encoder"
-    aliases = ("late", "colbert")
     packages = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu")
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
-        from rnnreranker.encode.late import LateEncoder
+        from rnnreranker.encode.kinds import LateEncoder
 
         return LateEncoder
 

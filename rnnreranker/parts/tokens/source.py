@@ -16,8 +16,7 @@ import numpy as np
 
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.kept_queries import kept_queries
-from rnnreranker.encode.late import LateEncoder
+from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, write_ragged
 from rnnreranker.parts.vectors.ids import positions_of
 
@@ -143,7 +142,7 @@ def query_tokens(
     """The tokens of all topics in order; errors as `check_token_encoder`."""
     check_token_encoder(source)
     name, settings = source.encoder["name"], dict(source.encoder["settings"])
-    kept = kept_queries(LateEncoder, name, settings, list(topics.values()), threads, devices)
+    kept = LateEncoder.kept_queries(name, settings, list(topics.values()), threads, devices)
     return QueryTokens(tuple(topics), kept["vectors"], kept["offsets"])
 
 

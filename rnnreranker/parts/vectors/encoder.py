@@ -11,10 +11,8 @@ import numpy as np
 
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import hints_of
-from rnnreranker.encode.dense import Encoder, fingerprint_of
-from rnnreranker.encode.graph import GraphModel, KeptGraph, kept_graph
-from rnnreranker.encode.kept_queries import kept_queries
+from rnnreranker.encode.graph import GraphModel, kept_graph
+from rnnreranker.encode.kinds import Encoder, fingerprint_of
 from rnnreranker.encode.model_folder import ModelFolder
 from rnnreranker.encode.params import EncoderParams
 
@@ -31,7 +29,7 @@ class IndexEncoder:
 
     index: Path
     said: dict[str, Any]
-    graph: KeptGraph | None
+    graph: GraphModel | None
 
     def queries(self, texts: list[str], threads: int | None, devices: Devices | None = None) -> np.ndarray:
         """(n, d) float32: the vectors of n queries, cached; errors as `open`."""
@@ -39,7 +37,7 @@ class IndexEncoder:
             return self.open().encode(texts, threads=threads)
         name, settings = self.said["name"], self.said["settings"]
         graph, load = (None if devices else self.graph), partial(self.open, devices)
-        kept = kept_queries(Encoder, name, settings, texts, threads, devices, graph=graph, load=load)
+        kept = Encoder.kept_queries(name, settings, texts, threads, devices, graph=graph, load=load)
         return kept["vectors"]
 
     def open(self, devices: Devices | None = None) -> Encoder:
@@ -51,9 +49,8 @@ class IndexEncoder:
         """
         name, settings = self.said["name"], self.said["settings"]
         if self.graph is not None and devices is None:
-            own, folder = _settings(self.said, self.graph), ModelFolder(name, Path(name), self.graph.about["digest"])
-            model = GraphModel(self.graph)
-            encoder = Encoder(folder, EncoderParams(**settings), model, settings={"model": name, **own})
+            folder = ModelFolder(name, Path(name), self.graph.about["digest"])
+            encoder = Encoder(folder, EncoderParams(**settings), self.graph)
         else:
             encoder = (Encoder.open if self.said.get("graph") else Encoder.load)(name, devices=devices, **settings)
             if encoder.fingerprint != self.said.get("fingerprint", encoder.fingerprint):
@@ -75,12 +72,10 @@ def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
         return None
     graph = kept_graph(said["graph"]["key"]) if said.get("graph") else None
     if graph is not None:
-        own = graph.about["dimension"], fingerprint_of(graph.about["digest"], _settings(said, graph))
+        own = (
+            graph.about["dimension"],
+            fingerprint_of(graph.about["digest"], graph.about["settings"] | said["settings"]),
+        )
         if own != (dense.get("dimension"), said.get("fingerprint")):
             raise InputError(f"{graph.folder}: is not the encoder that {index / 'rnnreranker.json'} says; {AGAIN}")
     return IndexEncoder(index, said, graph)
-
-
-def _settings(said: dict[str, Any], graph: KeptGraph) -> dict[str, Any]:
-    given = {name: said["settings"].get(name) for name in hints_of(EncoderParams)}
-    return {**given, "lowercase": bool(graph.about["lowercase"])}

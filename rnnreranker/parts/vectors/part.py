@@ -22,7 +22,7 @@ from rnnreranker.parts.vectors import VectorSource, open_vectors
 from rnnreranker.parts.vectors.npy_files import put_arrays, write_header
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.base import TextEncoder
+    from rnnreranker.encode.kinds import TextEncoder
 
 OWN = "own"  # in place of an encoder: the vectors that documents have themselves
 
@@ -49,12 +49,11 @@ class DensePart(PartByEncoder):
     name, gives, gives_queries, rank = "dense", "vectors", "query vectors", 0
     Params: ClassVar[type[settings.Params]] = DenseParams
     OfEncoder, encoder, automatic = EncoderParams, "encoder", True
-    aliases = ("vectors",)
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "onnxruntime", "faiss-cpu")
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
-        from rnnreranker.encode.dense import Encoder
+        from rnnreranker.encode.kinds import Encoder
 
         return Encoder
 

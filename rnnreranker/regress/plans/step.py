@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rnnreranker.base.arguments import flag
+from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.base.settings import words
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.names import BUILT_IN
-from rnnreranker.index.request import choose_part
 from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.entries import Condition, IndexEntry, QuerySet, Work
 from rnnreranker.regress.specs.methods import spec_part
@@ -125,7 +125,7 @@ def built_in(index: IndexEntry) -> bool:
     """Whether an index is of a built-in collection with default settings."""
     if index.documents not in BUILT_IN:
         return False
-    return all(choose_part(spec_part(name, its)).params == part(name).Params() for name, its in index.parts.items())
+    return all(choose("part", spec_part(name, its)).params == part(name).Params() for name, its in index.parts.items())
 
 
 def index_name(index: IndexEntry, folder: Path) -> str:

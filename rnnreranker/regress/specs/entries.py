@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
+from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import nearest, problems_of
 from rnnreranker.base.method import find, names
 from rnnreranker.base.strict import KeyPath
@@ -15,7 +16,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.data.qrels import named_protocol
-from rnnreranker.index.request import USUAL, choose_part
+from rnnreranker.index.request import USUAL
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.methods import (
@@ -110,7 +111,7 @@ class IndexEntry(OfTexts):
 
     def origins(self, name: str) -> tuple[str, ...]:
         """The parts that a part can be made of; InputError: an unknown part or setting, a value out of range."""
-        return tuple(part(name).origins(choose_part(spec_part(name, self.parts[name])).params))
+        return tuple(part(name).origins(choose("part", spec_part(name, self.parts[name])).params))
 
 
 class QuerySet(Entry):

@@ -1,0 +1,295 @@
+"""CODER's models: a query encoder as a torch module, and a scorer of candidates on top of it, with their folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.files import write_json
+from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.model_folder import config_of, find_model, loading, read_settings
+from rnnreranker.encode.params import TRAINED_POOLINGS, ScorerParams
+from rnnreranker.encode.transformer import check_vocabulary, load_rest, load_whole, save_rest
+
+COSINE_SCALE = 20.0  # where vectors have length 1: scores in [-1, 1] would leave the softmax nearly flat
+TYPE = "rnnreranker-scorer"  # in config.json
+WEIGHTS = "model.safetensors"
+ENCODER = "encoder"  # the folder of the transformer and its tokenizer
+INNER = "encoder.transformer."  # names of the weights that stand there
+
+
+class QueryEncoder(nn.Module):
+    """Token numbers to query vectors, (b, d); see `load_query_encoder`.
+
+    Args:
+        transformer: of `transformers`, with hidden size h.
+        pooling: "mean" of tokens, or "cls", the first token; normalize: scale vectors to length 1.
+        dimension: d of the document vectors, reached by a linear layer unless it is h or `truncate_dim`.
+        inverse_temperature: factor of scores, optionally learned.
+    """
+
+    def __init__(
+        self,
+        transformer: nn.Module,
+        pooling: str,
+        normalize: bool,
+        dimension: int,
+        inverse_temperature: float = 1.0,
+        learn_temperature: bool = True,
+        truncate_dim: int | None = None,
+    ) -> None:
+        super().__init__()
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        hidden = int(transformer.config.hidden_size)
+        self.transformer, self.pooling_module = transformer, Pooling(hidden, pooling)
+        self.pooling, self.normalize, self.truncate_dim = pooling, normalize, truncate_dim
+        width = min(hidden, truncate_dim or hidden)
+        self.projection = nn.Linear(hidden, dimension) if width != dimension else None
+        self.inverse_temperature = nn.Parameter(torch.tensor(inverse_temperature), requires_grad=learn_temperature)
+
+    @property
+    def dense(self) -> QueryEncoder:
+        return self
+
+    def states(self, tokens: Tensor, attention: Tensor) -> Tensor:
+        """(b, T, h): the states of tokens."""
+        states: Tensor = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
+        return states
+
+    def forward(self, tokens: Tensor, attention: Tensor) -> Tensor:
+        """(b, d): the vectors of b queries; tokens, attention: (b, T) int64, attention 0 at padding."""
+        return self.pool(self.states(tokens, attention), attention)
+
+    def pool(self, states: Tensor, attention: Tensor) -> Tensor:
+        """(b, d): one vector a query from its token states."""
+        features = {"token_embeddings": states, "attention_mask": attention}
+        pooled: Tensor = self.pooling_module(features)["sentence_embedding"]
+        pooled = pooled[:, : self.truncate_dim] if self.projection is None else self.projection(pooled)
+        return nn.functional.normalize(pooled, dim=1) if self.normalize else pooled
+
+
+class PromptedTokens:
+    """Texts to padded token tensors, with the model's prompt before each query.
+
+    text: the module of sentence-transformers with tokenizer and transformer; max_length: tokens of a query at most.
+    """
+
+    def __init__(self, text: Any, prompt: str, max_length: int) -> None:
+        self.text, self.prompt, self.max_length = text, prompt, max_length
+        self._pad = text.tokenizer.pad_token_id or 0
+
+    def cut(self, texts: Sequence[str]) -> list[list[int]]:
+        prompted = [self.prompt + text for text in texts]
+        ids_of_texts = self.text.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
+        return [tokens or [self._pad] for tokens in ids_of_texts]
+
+    def pad(self, cut: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        tokens, attention = map(torch.from_numpy, padded(cut, self._pad))
+        return tokens, attention
+
+
+def load_query_encoder(
+    name: str,
+    dimension: int,
+    *,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    dropout: float | None = None,
+    inverse_temperature: float | None = None,
+    learn_temperature: bool = True,
+    max_tokens: int | None = None,
+) -> tuple[QueryEncoder, PromptedTokens, Path]:
+    """The query encoder of a name or folder, its tokens, and its folder.
+
+    Args:
+        name: as in `find_model`; dimension: of the document vectors.
+        pooling, normalize, dropout: override the model's files; learn_temperature: whether training changes it.
+        inverse_temperature: factor of scores; None = 1, or 20 for vectors of length 1.
+        max_tokens: length of queries with special tokens; None = that of the model's files.
+
+    Raises:
+        InputError, UnavailableError: as `find_model`; pooling that is not mean or cls, layers after pooling.
+    """
+    require("sentence_transformers", "training an encoder", "'rnnreranker[train]'")
+    from sentence_transformers.base.modules import Transformer
+    from transformers import AutoConfig
+
+    folder = find_model(name)
+    own = read_settings(folder.path, folder.known)
+    pooling = pooling or own.pooling
+    if own.beyond or pooling not in TRAINED_POOLINGS:
+        raise InputError(
+            f"{folder.path}: {f'has a module {own.beyond}' if own.beyond else f'pooling is {pooling}'}; training takes "
+            f"a transformer with pooling={' or '.join(TRAINED_POOLINGS)}"
+        )
+    normalize, path = bool(own.normalize if normalize is None else normalize), folder.path / own.transformer
+    with loading(path, "an encoder"):
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        for field in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
+            if dropout is not None and hasattr(config, field):
+                setattr(config, field, dropout)
+        model = load_whole(path, config=config, dtype=torch.float32)
+        check_vocabulary(path, model)
+        text = Transformer(str(path), model_kwargs={"local_files_only": True}, do_lower_case=own.lowercase)
+        text.model = model
+    scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
+    encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature, own.truncate_dim)
+    if getattr(model, "pooler", None) is not None:
+        model.pooler.requires_grad_(False)  # plays no part in the vector
+    limit = min(value for value in (text.max_seq_length, own.max_length, max_tokens, 512) if value)
+    return encoder, PromptedTokens(text, own.query_prompt, limit), folder.path
+
+
+def write_encoder(
+    folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, max_length: int, projected: bool = True
+) -> None:
+    """Write the encoder as sentence-transformers does; max_length: tokens at which texts are cut.
+
+    A projection becomes a Dense module, which `search` and sentence-transformers apply; Pyserini loads only folders
+    without one. projected: False without projection.
+    """
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense, Normalize
+
+    tokens.text.max_seq_length = max_length
+    modules: list[Any] = [tokens.text, encoder.pooling_module]
+    layer = encoder.projection if projected else None
+    if layer is not None:
+        weights: dict[str, Any] = {"init_weight": layer.weight.detach(), "init_bias": layer.bias.detach()}
+        modules.append(Dense(layer.in_features, layer.out_features, activation_function=nn.Identity(), **weights))
+    whole = SentenceTransformer(
+        modules=[*modules, *([Normalize()] if encoder.normalize else [])],
+        prompts={"query": tokens.prompt} if tokens.prompt else {},
+        device=str(encoder.inverse_temperature.device),
+        similarity_fn_name="dot",
+        truncate_dim=encoder.truncate_dim if layer is None else None,
+    )
+    whole.save_pretrained(str(folder), create_model_card=False)
+
+
+class ScorerNetwork(nn.Module):
+    """A number for each candidate of a query, independent of the order of candidates."""
+
+    def __init__(self, dimension: int, hidden: int, params: ScorerParams) -> None:
+        super().__init__()
+        self.kind, width = params.scorer, params.width
+        self.document, self.query = (
+            nn.Sequential(nn.Linear(size, width), nn.LayerNorm(width))
+            for size in (dimension, hidden if self.kind == "decoder" else dimension)
+        )
+        layers: list[nn.Module] = []
+        for block in range(params.blocks):
+            if self.kind == "feed-forward":
+                size = width if block else 3 * width
+                layers += [nn.Linear(size, width), nn.GELU(), nn.Dropout(params.dropout)]
+            else:
+                kind: Any = nn.TransformerEncoderLayer if self.kind == "encoder" else nn.TransformerDecoderLayer
+                options = {"activation": "gelu", "batch_first": True, "norm_first": True}
+                layers.append(kind(width, params.heads, 4 * width, params.dropout, **options))
+        self.layers = nn.ModuleList([nn.Sequential(*layers)] if self.kind == "feed-forward" else layers)
+        self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
+        if params.residual:
+            nn.init.zeros_(self.head[1].weight)
+            nn.init.zeros_(self.head[1].bias)
+
+    def forward(self, queries: Tensor, states: Tensor, attention: Tensor, documents: Tensor, valid: Tensor) -> Tensor:
+        """(b, N) float: a number for each candidate, any value at padding.
+
+        Args:
+            queries: (b, d) query vectors; states: (b, T, h) of their tokens; attention: (b, T), 0 at padding.
+            documents: (b, N, d) candidate vectors; valid: (b, N) bool, at least one True in each row.
+        """
+        candidates = self.document(documents)  # (b, N, width)
+        query = self.query(states) if self.kind == "decoder" else self.query(queries).unsqueeze(1)
+        if self.kind == "feed-forward":
+            query = query.expand_as(candidates)
+            candidates = self.layers[0](torch.cat([query, candidates, query * candidates], dim=2))
+        elif self.kind == "encoder":  # the query is one more element, with a projection of its own
+            everything = torch.cat([query, candidates], dim=1)
+            ignored = torch.cat([torch.zeros_like(valid[:, :1]), ~valid], dim=1)
+            for layer in self.layers:
+                everything = layer(everything, src_key_padding_mask=ignored)
+            candidates = everything[:, 1:]
+        else:
+            ignored = {"tgt_key_padding_mask": ~valid, "memory_key_padding_mask": attention == 0}
+            for layer in self.layers:
+                candidates = layer(candidates, query, **ignored)
+        scores: Tensor = self.head(candidates).squeeze(2)
+        return scores
+
+
+class CandidateScorer(nn.Module):
+    """s_c = t (<q, d_c> + phi(c)), phi a ScorerNetwork; without `residual` s_c = t phi(c).
+
+    Args:
+        encoder: gives q, and the token states for a decoder; dimension: d, of the documents.
+    """
+
+    def __init__(self, encoder: QueryEncoder, dimension: int, params: ScorerParams) -> None:
+        super().__init__()
+        self.encoder, self.params, self.dimension = encoder, params, dimension
+        self.scorer = ScorerNetwork(dimension, int(encoder.transformer.config.hidden_size), params)
+
+    @property
+    def inverse_temperature(self) -> Tensor:
+        return self.encoder.inverse_temperature
+
+    @property
+    def dense(self) -> QueryEncoder:
+        return self.encoder
+
+    def score(self, states: Tensor, attention: Tensor, documents: Tensor, valid: Tensor) -> Tensor:
+        """(b, N) float: scores, any value at padding; arguments as `ScorerNetwork.forward`."""
+        queries = self.encoder.pool(states, attention)
+        scores: Tensor = self.scorer(queries, states, attention, documents, valid)
+        if self.params.residual:
+            scores = scores + (documents @ queries.unsqueeze(2)).squeeze(2)
+        return scores * self.inverse_temperature
+
+
+class TrainedScorer:
+    """A scorer of a folder, without dropout.
+
+    Args:
+        path: a folder of `train --scorer`; device: "cpu" or "cuda".
+
+    Raises:
+        InputError: another folder, missing files or files that do not fit together.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], device: str = "cpu") -> None:
+        folder, self._device = Path(path), device
+        config = config_of(folder, TYPE, "--scorer")
+        with loading(folder, "a scorer", "train it again"):
+            params, self.dimension = ScorerParams.of(config["scorer"]), int(config["dimension"])
+            how = {name: config[name] for name in ("pooling", "normalize")}
+            encoder, self._tokens, _ = load_query_encoder(str(folder / ENCODER), self.dimension, **how)
+            self.model = CandidateScorer(encoder, self.dimension, params)
+            load_rest(self.model, folder / WEIGHTS, INNER)
+        self.model.eval().to(device)
+
+    def score(self, text: str, documents: np.ndarray) -> np.ndarray:
+        """(n,) float64: the scores of the candidates of a query; documents: (n, d) float32."""
+        with torch.no_grad():
+            numbers, attention = (part.to(self._device) for part in self._tokens.pad(self._tokens.cut([text])))
+            near = torch.from_numpy(documents).to(self._device).unsqueeze(0)
+            valid = torch.ones(near.shape[:2], dtype=torch.bool, device=self._device)
+            scores = self.model.score(self.model.encoder.states(numbers, attention), attention, near, valid)
+            return np.asarray(scores[0].double().cpu())
+
+
+def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, max_length: int) -> None:
+    """Write config.json, model.safetensors (scorer, projection, inverse temperature) and encoder/ into a folder."""
+    write_encoder(folder / ENCODER, model.encoder, tokens, max_length, projected=False)
+    save_rest(model, folder / WEIGHTS, INNER)
+    how = {"pooling": model.dense.pooling, "normalize": model.dense.normalize}
+    about = {"model_type": TYPE, "dimension": model.dimension, "scorer": model.params.to_dict()}
+    write_json(folder / "config.json", about | how)
