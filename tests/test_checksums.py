@@ -113,7 +113,7 @@ def test_other_notes_are_refused(index: Path, noted: object) -> None:
 
 def test_what_check_refuses(index: Path, tmp_path: Path) -> None:
     for argv, said in (
-        (["--check", tmp_path / "none"], "none: no such folder; expected an index made by"),
+        (["--check", tmp_path / "none"], "none: no rnnreranker.json in it"),
         (["--check", tmp_path], r"no rnnreranker.json in it, so nothing says what its files should be"),
         (
             ["--check", index, "--output", "x", "--overwrite"],

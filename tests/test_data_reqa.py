@@ -107,14 +107,6 @@ DRCD = squad()
 DRCD["data"][0]["paragraphs"] = [{"id": "1001-1", "context": TEXT, "qas": []}]
 SPANS = [{"text": "1843", "char_spans": [[24, 27]], "token_spans": [[7, 7]]}]
 MRQA = {"context": TEXT, "qas": [{"qid": "n1", "id": "x", "question": "when", "detected_answers": SPANS}]}
-LONG = {"start_token": 3, "end_token": 16}
-NATURAL = {
-    "example_id": 77,
-    "question_text": "when did it run",
-    "document_text": "<H1> Notes </H1> <P> Ada wrote it . It ran in <B> 1843 </B> . </P> More",
-    "annotations": [{"long_answer": LONG, "short_answers": [{"start_token": 11, "end_token": 14}]}],
-}
-WITHOUT = {**NATURAL, "example_id": 78, "annotations": [{"long_answer": LONG, "short_answers": []}]}
 
 
 @pytest.mark.parametrize(
@@ -132,12 +124,6 @@ WITHOUT = {**NATURAL, "example_id": 78, "annotations": [{"long_answer": LONG, "s
             [{"header": {"dataset": "NaturalQuestionsShort"}}, MRQA],
             ("p0", "", TEXT, [("n1", "when", [(24, 28)])]),
             {"n1": ["p0#s1"]},
-        ),
-        (  # without tags; a question without short answers is left out
-            "nq.jsonl",
-            [NATURAL, WITHOUT],
-            ("p0", "", "Ada wrote it . It ran in 1843 .", [("77", "when did it run", [(25, 29)])]),
-            {"77": ["p0#s1"]},
         ),
     ],
 )
@@ -165,7 +151,7 @@ def paragraphs_of(path: Path, content: str) -> list[Paragraph]:
         (
             "a.jsonl",
             '{"header": 1}\n{"text": "x"}\n',
-            r"a\.jsonl:2: KeyError 'context'; expected the format of SQuAD, CMRC, MRQA",
+            r"a\.jsonl:2: KeyError 'context'; expected the format of SQuAD, DRCD, CMRC or MRQA",
         ),
         ("a.jsonl", "[1]\n", r"a\.jsonl:1: a JSON list; expected an object"),
         (
@@ -173,7 +159,6 @@ def paragraphs_of(path: Path, content: str) -> list[Paragraph]:
             '{"data": [{"paragraphs": [{"context": 1, "qas": []}]}]}',
             r"TypeError sequence item 1: expected str instance, int found",
         ),
-        ("a.jsonl", '{"document_text": "a", "annotations": [{}]}', r"a\.jsonl:1: KeyError 'long_answer'; expected the"),
         (
             "a.json",
             '[{"paragraphs": [{"context": "a", "qas": [{"id": 1, "question": ["x"], "answers": []}]}]}]',
@@ -189,16 +174,13 @@ def test_bad_files_say_where(tmp_path: Path, name: str, content: str, message: s
 def test_files_that_no_set_can_be_made_of(tmp_path: Path) -> None:
     passages = tmp_path / "passages"
     passages.mkdir()
-    (passages / "corpus.jsonl").write_text('{"_id": "p0", "text": "x"}')
     (tmp_path / "a.json").write_text(json.dumps({"data": []}))
     for path, said in {
         tmp_path / "nothing": "no such file; expected one in the format of SQuAD",
         tmp_path / "a.json": "none of 0 questions has an answer in its paragraph",
-        passages: "corpus.jsonl:1: not a sentence; expected ids as p0#s0",
     }.items():
         with pytest.raises(InputError, match=said):
             load_topics(f"reqa:{path}")
-    (passages / "corpus.jsonl").unlink()
     with pytest.raises(InputError, match=r"no \.json or \.jsonl file"):
         paragraph_files(passages)
 

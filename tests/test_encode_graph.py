@@ -55,7 +55,7 @@ def close(ours: np.ndarray, theirs: np.ndarray) -> bool:
     return bool(np.allclose(ours, theirs, rtol=1e-4, atol=1e-5))
 
 
-@pytest.mark.parametrize(("kind", "pooling"), [("distilbert", "mean"), ("mpnet", "cls"), ("bert", "max")])
+@pytest.mark.parametrize(("kind", "pooling"), [("electra", "mean"), ("mpnet", "cls")])
 def test_a_known_kind_has_a_graph_of_the_same_vectors(kind: str, pooling: str, tmp_path: Path) -> None:
     """tests/test_graphs.py has all kinds with a head."""
     name, how = str(of_kind(kind, tmp_path / kind)), {"pooling": pooling, "max_length": 40, "normalize": True}

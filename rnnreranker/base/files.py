@@ -260,7 +260,8 @@ def read_lines(
     """
     with open_bytes(path, what) as stream:
         for number, content in enumerate(stream, 1):
-            check_no_nul(content, path, number)
+            if b"\0" in content:
+                check_no_nul(content, path, number)
             try:
                 line = content.decode(errors=errors)
             except UnicodeDecodeError:

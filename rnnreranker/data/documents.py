@@ -14,7 +14,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.data import irds, local
 from rnnreranker.data.document import Document, of_one_length
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
-from rnnreranker.data.records import DOCUMENTS, document_of, read_records
+from rnnreranker.data.records import DOCUMENTS, document_of, read_rows
 
 
 def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Iterator[Document]:
@@ -33,8 +33,7 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
     """
     chosen = fields_of(str(name), fields)
     if files := local.files_of(str(name), "documents"):
-        records = (one for path in files for one in read_records(path, DOCUMENTS))
-        return of_one_length(document_of(record, where, chosen) for where, record in records)
+        return of_one_length(document_of(row, chosen) for path in files for row in read_rows(path, DOCUMENTS))
     if name == "pydoc":
         from rnnreranker.data import pydoc
 
@@ -116,7 +115,7 @@ class GivenDocuments:
                 entry = dict(zip(("id", "text", "vector"), entry, strict=False))
             if not isinstance(entry, Mapping):
                 raise InputError(f"{where} is {brief(entry)}; {EXPECTED}")
-            documents.append(document_of(entry, where, fields))
+            documents.append(document_of([*DOCUMENTS.values(entry, where), where], fields))
         return cls(tuple(of_one_length(documents)))
 
     @property

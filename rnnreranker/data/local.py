@@ -73,8 +73,6 @@ def beir_folder(name: str) -> tuple[Path, str] | None:
         return None
     path, split = located
     if _in_beir_layout(path):
-        if reqa.is_name(name):
-            reqa.check_sentences(_beir_file(path, "documents"))
         return path, split
     if reqa.is_name(name):
         return reqa.made_folder(path), split
@@ -123,18 +121,17 @@ def _located(name: str) -> tuple[Path, str] | None:
 
 def _document_files(folder: Path) -> list[Path]:
     """The files of documents in a folder by name, numbers in names by value."""
-    every = [*folder.glob("docs_grp_*.txt*")] or [
-        one for one in folder.iterdir() if ".txt" not in one.name
-    ]  # the first are TripClick's
-    ending_of = {file: file.name.removesuffix(".gz").rpartition(".")[2] for file in every if file.is_file()}
-    known = [file for file, ending in ending_of.items() if ending in (*FORMS, "txt") and file.name[0] != "."]
-    if len({ending_of[file] for file in known}) != 1 or any(file.name.startswith(NO_DOCUMENTS) for file in known):
+    tripclicks = [*folder.glob("docs_grp_*.txt*")]
+    every = tripclicks or [one for one in folder.iterdir() if ".txt" not in one.name and one.name[0] != "."]
+    endings = {one: one.name.removesuffix(".gz").rpartition(".")[2] for one in every if one.is_file()}
+    known = {one: ending for one, ending in endings.items() if ending in (*FORMS, "txt")}
+    if len({*known.values()}) != 1 or any(file.name.startswith(NO_DOCUMENTS) for file in known):
         raise InputError(
             f"{folder}: a folder of {', '.join(sorted(file.name for file in known)[:5]) or 'no known files'}; expected "
             f"documents alone, all of one kind ({', '.join(FORMS)}), or the layout of BEIR"
         )
     return sorted(
-        known, key=lambda file: [int(one) if one.isdigit() else one for one in re.split("([0-9]+)", file.name)]
+        known, key=lambda one: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", one.name)]
     )
 
 

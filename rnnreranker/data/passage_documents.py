@@ -10,10 +10,9 @@ import numpy as np
 
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import read_lines
 from rnnreranker.data import irds, reqa
 from rnnreranker.data.names import is_file
-from rnnreranker.runs.columns import columns_of
+from rnnreranker.data.records import MAPPING, read_rows
 
 SENTENCE_SIGN = "#"  # in the ids of sentences, as `p7#s0`
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
@@ -29,7 +28,7 @@ def documents_by(
         passages: signs between the ids of document and passage, as in `D7#2`; `reqa-squad` and the like; a file
             `passage<TAB>document`; or an ir_datasets id with `msmarco_document_id`.
         docids: V distinct passages.
-        ordered: whether positions are needed: the last number after the signs, the line in the file, or the first
+        ordered: whether positions are needed: the last number after the signs, the row in the file, or the first
             character in the document.
 
     Returns:
@@ -66,20 +65,12 @@ def _by_sign(sign: str, ids: list[str]) -> Documents:
 
 
 def _by_file(path: str, ids: Iterable[str]) -> Documents:
-    """Asked passage → its document and line."""
+    """Asked passage → its document and the number of the line."""
     asked, document_of = set(ids), Documents()
-    where = Path(path).expanduser()
-    for number, line in progress(read_lines(where, "mapping file"), unit="line", what="mapping"):
-        columns = columns_of(line, f"{where}:{number}")
-        if columns and len(columns) != 2:
-            raise InputError(f"{where}:{number}: {len(columns)} columns; expected passage<TAB>document")
-        if columns and columns[0] in asked:
-            passage, document = columns
-            was, line_of = document_of.setdefault(passage, (document, number))
-            if was != document:
-                raise InputError(
-                    f"{where}:{number}: passage {passage} is of {document}, and of {was} in line {line_of}"
-                )
+    rows = read_rows(Path(path).expanduser(), MAPPING)
+    for number, (passage, document, where) in enumerate(progress(rows, unit="line", what="mapping")):
+        if passage in asked and document_of.setdefault(passage, (document, number))[0] != document:
+            raise InputError(f"{where}: passage {passage} is of {document}, and of {document_of[passage][0]} before")
     return document_of
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.process.phases import phase
@@ -53,7 +53,8 @@ def qrels_of(given: Qrels) -> pandas.DataFrame:
         frame = given if isinstance(given, pandas.DataFrame) else pandas.DataFrame(list(given))
     except (TypeError, ValueError) as error:
         raise InputError(f"qrels: {brief(given)}: {error}; {EXPECTED}") from None
-    frame = frame.rename(columns={} if "query_id" in frame else OF_PYTERRIER).rename(columns=dict(enumerate(COLUMNS)))
+    names: dict[Any, str] = {**dict(enumerate(COLUMNS)), **({} if "query_id" in frame else OF_PYTERRIER)}
+    frame = frame.rename(columns=names)
     if len(frame) and (lost := [name for name in COLUMNS if name not in frame]):
         raise InputError(f"qrels: no column {', '.join(lost)} in {brief(given)}; {EXPECTED}")
     return _checked(frame.reindex(columns=[*COLUMNS]).assign(where="qrels"), "qrels")
@@ -88,8 +89,8 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
         rows = local.judged(first)
     else:
         rows = [(one.query_id, one.doc_id, one.relevance, first) for one in irds.items(first, "qrels")]
-    kept = [row for row in rows if row[0] not in unwanted]
-    qrels = _checked(pandas.DataFrame(kept, columns=[*COLUMNS, "where"]), str(name))
+    columns, kept = (*COLUMNS, "where"), zip(*(row for row in rows if row[0] not in unwanted), strict=True)
+    qrels = _checked(pandas.DataFrame(dict(zip(columns, kept, strict=False)), columns=columns), str(name))
     qrels.attrs["protocol"] = named_protocol(first)
     return qrels
 
@@ -112,12 +113,13 @@ def _checked(frame: pandas.DataFrame, source: str) -> pandas.DataFrame:
     if frame.empty:
         raise InputError(f"{source}: no judgements; expected lines of `qid 0 docid grade`")
     written = frame["relevance"].map(str)
-    if (wrong := ~written.str.fullmatch(GRADE)).any():
-        one = frame[wrong].iloc[0]
+    if wrong := [one for one in written.unique() if not re.fullmatch(GRADE, one)]:
+        one = frame[written == wrong[0]].iloc[0]
         of = f"{one['where']}: query {one['query_id']}, document {one['doc_id']}"
-        raise InputError(f"{of}: grade {brief(written[wrong].iloc[0])}; expected a whole number")
+        raise InputError(f"{of}: grade {brief(wrong[0])}; expected a whole number")
     ids = {name: as_text(frame[name], source) for name in COLUMNS[:2]}
-    distinct = frame.assign(**ids, relevance=written.astype(float).astype("int64")).drop_duplicates([*COLUMNS])
+    grades = written.map({one: int(float(one)) for one in written.unique()}).astype("int64")
+    distinct = frame.assign(**ids, relevance=grades).drop_duplicates([*COLUMNS])
     if (again := distinct.duplicated([*COLUMNS[:2]])).any():
         where, qid, docid, grade = distinct.loc[again, ["where", *COLUMNS]].iloc[0]
         raise InputError(f"{where}: {docid} has grade {grade} for query {qid}, and another before; expected one grade")

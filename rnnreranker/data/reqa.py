@@ -22,14 +22,12 @@ MADE_FROM = "reqa:"  # before the name of a file or folder: the set made from it
 RULES = 2  # part of a made set's name: increase it when the same files give another set
 NAMES = {  # name → its files
     "reqa-squad": "SQuAD v1.1: train-v1.1.json and dev-v1.1.json from https://rajpurkar.github.io/SQuAD-explorer",
-    "reqa-nq": "Natural Questions: simplified-nq-train.jsonl.gz from https://ai.google.com/research/NaturalQuestions, "
-    "or NaturalQuestionsShort.jsonl.gz of MRQA 2019",
+    "reqa-nq": "Natural Questions: NaturalQuestionsShort.jsonl.gz of https://github.com/mrqa/MRQA-Shared-Task-2019",
     "reqa-cmrc": "CMRC 2018: cmrc2018_train.json and cmrc2018_dev.json from https://github.com/ymcui/cmrc2018",
     "reqa-drcd": "DRCD: DRCD_training.json, DRCD_dev.json and DRCD_test.json from "
     "https://github.com/DRCKnowledgeTeam/DRCD",
 }
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
-_TAG = re.compile(r"</?[A-Za-z][^>]*>")
 
 
 class Paragraph(NamedTuple):
@@ -45,13 +43,6 @@ class Paragraph(NamedTuple):
 def is_name(name: str) -> bool:
     """Whether a name is of a ReQA set or its split: `reqa-squad`, `reqa:FILE`, `reqa-cmrc:cold-1-test`."""
     return name.startswith(MADE_FROM) or name.partition(":")[0] in NAMES
-
-
-def check_sentences(corpus: Path) -> None:
-    """Raise InputError for a file of documents whose first docid does not end in `#sN`."""
-    _, line = next(read_lines(corpus, "corpus file"), (1, "{}"))
-    if not re.search(r"#s\d+$", str(parse_record(line, f"{corpus}:1").get("_id", ""))):
-        raise InputError(f"{corpus}:1: not a sentence; expected ids as p0#s0, or files in the format of SQuAD")
 
 
 def made_folder(files: Path) -> Path:
@@ -71,15 +62,13 @@ def made_folder(files: Path) -> Path:
         raise InputError(
             f"{files}: none of {len(asked)} questions has an answer in its paragraph; expected the format of SQuAD"
         )
-    queries = [{"_id": qid, "text": text} for qid, (text, _) in answered.items()]
-    judged = [f"{qid}\t{docid}\t1\n" for qid, (_, docids) in answered.items() for docid in docids]
+    queries = ({"_id": qid, "text": text} for qid, (text, _) in answered.items())
+    judged = [f"{qid}\t{docid}\t1" for qid, (_, docids) in answered.items() for docid in docids]
     with folder_written_whole(target) as folder:
         (folder / "qrels").mkdir()
-        for file, lines in (
-            ("corpus.jsonl", (json.dumps(one, ensure_ascii=False) + "\n" for one in documents)),
-            ("queries.jsonl", (json.dumps(one, ensure_ascii=False) + "\n" for one in queries)),
-            ("qrels/test.tsv", ["query-id\tcorpus-id\tscore\n", *judged]),
-        ):
+        (folder / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *judged, ""]), "utf-8")
+        for file, records in (("corpus.jsonl", documents), ("queries.jsonl", queries)):
+            lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in records)
             (folder / file).write_text("".join(lines), encoding="utf-8")
     return target
 
@@ -133,12 +122,11 @@ def read(paths: Iterable[Path]) -> Iterator[Paragraph]:
     number = 0
     for where, record in itertools.chain.from_iterable(map(_records, paths)):
         try:
-            paragraphs = _paragraphs(where, record)
+            own = record.get("paragraphs", [] if "header" in record else [record])  # the first line of MRQA's files
+            paragraphs = [_paragraph(where, record.get("title", ""), one) for one in own]
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
             said = f"{type(error).__name__} {error}"
-            raise InputError(
-                f"{where}: {said}; expected the format of SQuAD, CMRC, MRQA or Natural Questions"
-            ) from None
+            raise InputError(f"{where}: {said}; expected the format of SQuAD, DRCD, CMRC or MRQA") from None
         for paragraph in paragraphs:
             yield paragraph if paragraph.id else paragraph._replace(id=f"p{number}")
             number += 1
@@ -157,17 +145,7 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
     yield from ((f"{path}: article {number}", article) for number, article in enumerate(articles))
 
 
-def _paragraphs(where: str, record: dict[str, Any]) -> list[Paragraph]:
-    if "header" in record:  # the first line of an MRQA file
-        return []
-    if "document_text" in record:
-        return _natural_question(where, record)
-    if "paragraphs" in record:  # of SQuAD and DRCD
-        return [_paragraph(where, one.get("id", ""), record.get("title", ""), one) for one in record["paragraphs"]]
-    return [_paragraph(where, record.get("context_id", ""), record.get("title", ""), record)]
-
-
-def _paragraph(where: str, identity: Any, title: Any, record: dict[str, Any]) -> Paragraph:
+def _paragraph(where: str, title: Any, record: dict[str, Any]) -> Paragraph:
     """The paragraph of a record with `qas`."""
     text, questions = _first(record, "context", "context_text"), []
     for asked in record["qas"]:
@@ -176,33 +154,14 @@ def _paragraph(where: str, identity: Any, title: Any, record: dict[str, Any]) ->
             answers = [(start, last + 1) for start, last in spans]
         else:
             answers = _marked(text, asked["answers"])
-        questions.append(
-            (str(_first(asked, "qid", "id", "query_id")), _first(asked, "question", "query_text"), answers)
-        )
+        question = _first(asked, "question", "query_text")
+        questions.append((str(_first(asked, "qid", "id", "query_id")), question, answers))
     "".join([title, text, *(question for _, question, _ in questions)])  # raises TypeError for other types
-    return Paragraph(where, str(identity), title, text, questions)
+    return Paragraph(where, str(record.get("id", record.get("context_id", ""))), title, text, questions)
 
 
 def _first(record: dict[str, Any], *names: str) -> Any:
     return record[next((name for name in names if name in record), names[0])]
-
-
-def _natural_question(where: str, record: dict[str, Any]) -> list[Paragraph]:
-    """The first long answer that has short ones, with these."""
-    tokens = record["document_text"].split(" ")
-    for annotation in record["annotations"]:
-        start, end = annotation["long_answer"]["start_token"], annotation["long_answer"]["end_token"]
-        if start < 0 or not annotation["short_answers"]:
-            continue
-        kept = {at: tokens[at] for at in range(start, end) if not _TAG.fullmatch(tokens[at])}
-        ends = itertools.accumulate(len(token) + 1 for token in kept.values())
-        spans = {at: (last - 1 - len(kept[at]), last - 1) for at, last in zip(kept, ends, strict=True)}
-        shorts = (range(short["start_token"], short["end_token"]) for short in annotation["short_answers"])
-        marked = [[spans[at] for at in short if at in spans] for short in shorts]
-        answers = [(own[0][0], own[-1][1]) for own in marked if own]
-        question = str(record["example_id"]), record["question_text"], answers
-        return [Paragraph(where, "", "", " ".join(kept.values()), [question])]
-    return []
 
 
 def _marked(text: str, answers: list[Any]) -> Spans:

@@ -49,14 +49,12 @@ def parts_of(questions: Mapping[str, str], source: str = "topics") -> dict[str, 
     if len(asked) < FIFTHS:
         said = f"{len(asked)} different questions with a relevant document"
         raise InputError(f"{source}: {said}; five parts need {FIFTHS} or more")
-    fifths: list[list[str]] = [[] for _ in range(FIFTHS)]
-    for rank, key in enumerate(sorted(asked)):
-        fifths[rank * FIFTHS // len(asked)] += asked[key]
+    ordered = [asked[key] for key in sorted(asked)]
+    fifth_of = {qid: rank * FIFTHS // len(ordered) for rank, own in enumerate(ordered) for qid in own}
     parts: dict[str, list[str]] = {}
     for name in split_names():
         setting, fold, part = name.split("-")
-        first = int(fold) - 1
-        rest = [qid for number, fifth in enumerate(fifths) if number not in (first, first + 1) for qid in fifth]
-        small = "test" if setting == "standard" else "train"
-        parts[name] = {small: fifths[first], "validation": fifths[first + 1]}.get(part, rest)
+        role = {int(fold) - 1: "test" if setting == "standard" else "train", int(fold): "validation"}
+        other = "train" if setting == "standard" else "test"
+        parts[name] = [qid for qid, fifth in fifth_of.items() if role.get(fifth, other) == part]
     return parts

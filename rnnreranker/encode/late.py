@@ -63,22 +63,23 @@ def make_late_base(
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
     model_folder = find_model(encoder)
-    expansion = {"strategy": "fixed", "attend": False, "length": QUERY_LENGTH}
     transformer = Transformer(
         str(model_folder.path / read_settings(model_folder.path).transformer),
-        query_expansion=expansion,
+        query_expansion={"strategy": "fixed", "attend": False, "length": QUERY_LENGTH},
         document_length=DOCUMENT_LENGTH,
         model_kwargs={"local_files_only": True},
     )
-    size = int(transformer.get_embedding_dimension())
+    size, tokens = int(transformer.get_embedding_dimension()), "token_embeddings"
     if not 1 <= dimension <= size:
         raise InputError(f"dimension={dimension}: expected 1 to {size}, the numbers of a token of {encoder}")
     drawn = torch.randn(size, dimension, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     weight = torch.linalg.qr(drawn).Q.T.float().contiguous()
-    identity, tokens = torch.nn.Identity(), "token_embeddings"
-    projection = Dense(size, dimension, False, identity, init_weight=weight, module_input_name=tokens)
-    mask = MultiVectorMask(skiplist_words=list(string.punctuation))
-    modules = [transformer, projection, mask, Normalize(module_input_name=tokens)]
+    modules = [
+        transformer,
+        Dense(size, dimension, False, torch.nn.Identity(), init_weight=weight, module_input_name=tokens),
+        MultiVectorMask(skiplist_words=list(string.punctuation)),
+        Normalize(module_input_name=tokens),
+    ]
     prompts = _mark(transformer) if marked else {}
     model = MultiVectorEncoder(modules=modules, device="cpu", similarity_fn_name="maxsim", prompts=prompts)
     with folder_written_whole(output) as folder:

@@ -179,7 +179,7 @@ def _from_hub(name: str, weights: bool = True, download: bool = True) -> Path | 
     """The folder of a hub model, downloaded if the cache lacks it; None if it is not to be had."""
     hub = require("huggingface_hub", f"finding the encoder {name}", "huggingface_hub")
     needed = WEIGHTS if weights else TOKENIZERS
-    for local in (True, False) if download else (True,):
+    for local in (True, False)[: 1 + download]:
         with contextlib.suppress(Exception):  # the hub's client raises errors of several libraries
             folder = Path(hub.snapshot_download(name, allow_patterns=[*SMALL, *needed], local_files_only=local))
             if any(any(folder.rglob(pattern)) for pattern in needed):
@@ -205,14 +205,14 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}))
         InputError: a settings file that is not JSON or not of the expected form.
     """
     with loading(folder, "a model of sentence-transformers"):
-        kinds, path_of = modules_of(folder)
-        transformer, pooling = path_of.get("Transformer", ""), None
+        kinds = modules_of(folder)
+        transformer, pooling = kinds.get("Transformer", ""), None
         if "Pooling" in kinds:
-            pooling = _pooling(settings_file(folder / path_of["Pooling"] / "config.json"))
+            pooling = _pooling(settings_file(folder / kinds["Pooling"] / "config.json"))
         text = settings_file(folder / transformer / "sentence_bert_config.json") if kinds else {}
         whole = settings_file(folder / "config_sentence_transformers.json") if kinds else {}
         prompts = prompts_of(whole.get("prompts") or {}, whole.get("default_prompt_name"))
-        plain = not kinds or (pooling and re.fullmatch("Transformer,Pooling(,Normalize)*", ",".join(kinds)))
+        plain = not kinds or (pooling and re.fullmatch("Transformer,Pooling(,Normalize)?", ",".join(kinds)))
         others = (kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize"))
         own: dict[str, Any] = {
             "pooling": pooling,
@@ -238,17 +238,18 @@ def settings_file(path: Path) -> Any:
     return read_json(path, "settings file of the model", AGAIN) if path.is_file() else {}
 
 
-def modules_of(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """The kinds of a model's modules of sentence-transformers, in order, and the subfolder of the first of each."""
-    modules = settings_file(folder / "modules.json") or []
-    kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
-    return kinds, dict(zip(kinds[::-1], (module.get("path", "") for module in modules[::-1]), strict=True))
+def modules_of(folder: Path) -> dict[str, str]:
+    """The kinds of a model's modules of sentence-transformers, in order, with the subfolder of the first of each."""
+    paths: dict[str, str] = {}
+    for module in settings_file(folder / "modules.json") or []:
+        paths.setdefault(str(module.get("type", "")).rpartition(".")[2], module.get("path", ""))
+    return paths
 
 
 def _pooling(config: dict[str, Any]) -> str | None:
     """The pooling mode of a Pooling module, None for an unknown one or several."""
-    chosen = {name.removeprefix("pooling_mode_") for name, on in config.items() if on is True} - {"include_prompt"}
-    mode = config.get("pooling_mode") or "+".join(chosen).removesuffix("_tokens").removesuffix("_token")
+    chosen = [name for name, on in config.items() if name.startswith("pooling_mode_") and on is True]
+    mode = config.get("pooling_mode") or re.sub("pooling_mode_|_tokens?$", "", "+".join(chosen))
     return mode if mode in POOLINGS and config.get("include_prompt", True) is True else None
 
 

@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import sentence_transformers
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
 
 from rnnreranker.base.device import EXACT, put
 from rnnreranker.base.errors import InputError
@@ -85,9 +82,13 @@ class TorchModel:
 
     def _loaded(self) -> Any:
         """The model of the folder, or its transformer with the pooling of the settings."""
+        import sentence_transformers
+        from sentence_transformers.base.modules import Transformer
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
         kind, pooling = getattr(sentence_transformers, self.kind.of), self._dense.get("pooling")
         own = read_settings(self.folder)
-        path, saved = self.folder / own.transformer, SPARSE & {*modules_of(self.folder)[0]}
+        path, saved = self.folder / own.transformer, SPARSE & {*modules_of(self.folder)}
         if self.kind.whole and not (saved and self.kind.of == "SparseEncoder") and (pooling or not self._dense):
             check_vocabulary(path, load_whole(path, self.kind.whole))
         if not pooling:

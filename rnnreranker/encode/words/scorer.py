@@ -100,14 +100,13 @@ class TermScorer:
 
         A repeated word gets the mean of its weights that are not negative, or of all if all are negative.
         """
-        for text in texts:
-            if text not in self._known:
-                several: dict[str, list[float]] = {}
-                for one in self.words(text):
-                    if one.weight is not None:
-                        several.setdefault(one.word, []).append(one.weight)
-                kept = {word: [one for one in own if one >= 0] or own for word, own in several.items()}
-                self._known[text] = {word: sum(own) / len(own) for word, own in kept.items()}
+        for text in {*texts} - {*self._known}:
+            several: dict[str, list[float]] = {}
+            for one in self.words(text):
+                if one.weight is not None:
+                    several.setdefault(one.word, []).append(one.weight)
+            kept = {word: [one for one in own if one >= 0] or own for word, own in several.items()}
+            self._known[text] = {word: sum(own) / len(own) for word, own in kept.items()}
         return [self._known[text] for text in texts]
 
     @cached_property
