@@ -56,13 +56,6 @@ def test_a_sentence_of_reqa_is_searched_without_its_title(sentences: Path) -> No
     assert read("collections/canada-reqa") == read("reqa-squad", ("title", "text")) == WHOLE  # as BEIR has it
 
 
-def test_titles_of_trec(tmp_path: Path) -> None:
-    file = tmp_path / "documents.trec"
-    file.write_text("<DOC>\n<DOCNO> d1 </DOCNO>\n<TITLE>A</TITLE>\n<TEXT>\none\n</TEXT>\n</DOC>\n")
-    assert read(str(file)) == {"d1": "A\none"}
-    assert read(str(file), ("text",)) == {"d1": "one"}
-
-
 def run(module: str, *argv: object) -> None:
     main: Callable[[list[str]], int] = module_of(module).main
     assert main([str(word) for word in argv]) == 0
