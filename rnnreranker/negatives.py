@@ -6,20 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.tables import print_table
-from rnnreranker.labels.negatives import NegativeParams, NegativesRequest, Toll, check, mined_negatives
+from rnnreranker.labels.negatives import NegativeParams, NegativesRequest, check, mined_negatives
 from rnnreranker.labels.request import add_similarity_flags, with_flags
 
 SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
 EPILOG = """examples (settings of a filter, joint:positive_weight=0.3, of mining and of rNN stand behind a colon):
   python -m rnnreranker.negatives --run run.txt --index my-index --topics train.tsv --qrels train-qrels.txt \\
       --filter rnn:k=21 --rate 0.1 --output triplets.parquet
-  python -m rnnreranker.negatives ... --filter margin --threshold -0.05 --output triplets.parquet
-  python -m rnnreranker.negatives ... --qrels one-positive.txt --truth all-judgements.txt --rate 0.1
-With --truth every filter is compared at the same share of discarded pairs, on judged documents only."""
-USAGE = (
-    "python -m rnnreranker.negatives --run RUN --qrels QRELS (--output FILE | --truth QRELS) [--index INDEX] [flags]"
-)
+  python -m rnnreranker.negatives ... --filter margin --threshold -0.05 --output triplets.parquet"""
+USAGE = "python -m rnnreranker.negatives --run RUN --qrels QRELS --output FILE [--index INDEX] [flags]"
 
 
 @command.main
@@ -27,17 +22,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
     request = command.request(args, NegativesRequest, filter=with_flags("filter", args, NegativeParams))
-    said = "give --output FILE (what to write), --truth QRELS (what to compare with), or both"
-    check(request, (not args.output and not args.truth, said))
+    check(request, (not args.output, "give --output FILE (what to write)"))
     mined = mined_negatives(request)
-    if mined.tolls:
-        _print(mined.tolls)
-    if args.output:
-        command.say(
-            f"{args.output}: {command.counted(mined.rows, 'row')}, "
-            f"{command.counted(len(mined.pools), 'query', 'queries')}; filter {request.chosen.mining.filter}, "
-            f"discarded above {mined.threshold:.6g}"
-        )
+    command.say(
+        f"{args.output}: {command.counted(mined.rows, 'row')}, "
+        f"{command.counted(mined.pairs['query'].nunique(), 'query', 'queries')}; "
+        f"filter {request.chosen.mining.filter}, discarded above {mined.threshold:.6g}"
+    )
     return 0
 
 
@@ -46,8 +37,8 @@ def make_parser() -> Any:
     text = "Mine hard negatives without likely positives."
     parser = command.parser("negatives", text, EPILOG, usage=USAGE)
     names = ["run", "qrels", "index", "topics", "encoded_queries", "encoder", "documents", "fields", "relevant"]
-    names += ["threads", "device", "compute_dtype", "output", "truth"]
-    command.add_request_flags(parser, NegativesRequest, *names, encoded_queries="NPY", fields="NAMES", truth="QRELS")
+    names += ["threads", "device", "compute_dtype", "output"]
+    command.add_request_flags(parser, NegativesRequest, *names)
     mining = parser.add_argument_group("mining")
     command.add_request_flags(mining, NegativesRequest, "filter", filter="NAME")
     command.add_dataclass_flags(mining, NegativeParams, {"filter"})
@@ -56,19 +47,6 @@ def make_parser() -> Any:
     )
     add_similarity_flags(similarity, SHOWN)
     return parser
-
-
-def _print(tolls: list[Toll]) -> None:
-    """A line per filter."""
-    header = ["filter", "threshold", "discarded", "hidden positives", "share", "true negatives", "share"]
-    table = []
-    for one in tolls:
-        all_pairs, *sides = one.counts.tolist()
-        row = [one.filter, f"{one.threshold:.4f}", f"{all_pairs[1] / all_pairs[0]:.4f}"]
-        for number, gone in sides:
-            row += [f"{gone}/{number}", f"{gone / max(number, 1):.4f}"]
-        table.append(row)
-    print_table(header, table)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rnnreranker.encode.params import EncoderParams as EncoderParams
     from rnnreranker.encode.params import LateEncoderParams as LateEncoderParams
     from rnnreranker.encode.params import SparseEncoderParams as SparseEncoderParams
-    from rnnreranker.labels.judged import JudgedContext as JudgedContext
     from rnnreranker.labels.methods.base import ContextLabeler as ContextLabeler
+    from rnnreranker.labels.methods.base import JudgedContext as JudgedContext
     from rnnreranker.labels.methods.base import Labeler as Labeler
     from rnnreranker.methods.expand import Expander as Expander
     from rnnreranker.methods.feedback import Feedback as Feedback

@@ -5,20 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from labelers import make_labeler
 
 from rnnreranker import RnnParams, Run, SoftLabels, VectorSource, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.labels.methods.base import positives_of
 from rnnreranker.labels.methods.simple import JointParams
-from rnnreranker.labels.negatives import pools
+from rnnreranker.labels.negatives import pairs_of
 from rnnreranker.labels.similarity import GraphSimilarity
 from rnnreranker.negatives import main as mine
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
@@ -249,29 +249,26 @@ def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) ->
 def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
     """The filter rnn has the similarities of evidence; the others need inner products with the query."""
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    inputs, how = Inputs(neighbours=graph), {"rnn": ("evidence", PARAMS), "joint": ("joint", JOINT)}
-    labelers = {name: make_labeler(of, inputs, own, source="neighbours") for name, (of, own) in how.items()}
-    found = pools(run, judged, labelers)  # type: ignore[arg-type]
-    assert found[0].similarity["joint"].shape == found[0].similarity["rnn"].shape
-    assert [pool.qid for pool in found] == [f"q{n}" for n in range(QUERIES - 1)]
-    for pool in found:
-        order = [*pool.positives, *pool.candidates]
-        near, alike = by_hand(graph, graph.rows(order).tolist(), len(pool.positives), PARAMS)
-        expected = (0.4 * near + 0.6 * alike)[:, len(pool.positives) :]
-        np.testing.assert_allclose(pool.similarity["rnn"], expected, rtol=1e-5, atol=1e-6)
+    labeler: Any = make_labeler("evidence", Inputs(neighbours=graph), PARAMS, source="neighbours")
+    found = pairs_of(run, judged, labeler, PARAMS.context)
+    assert found["qid"].unique().tolist() == [f"q{n}" for n in range(QUERIES - 1)]
+    for _, own in found.groupby("qid"):
+        positives, candidates = own["positive"].unique().tolist(), own["docid"].unique().tolist()
+        near, alike = by_hand(graph, graph.rows([*positives, *candidates]).tolist(), len(positives), PARAMS)
+        expected = (0.4 * near + 0.6 * alike)[:, len(positives) :].max(axis=0)
+        np.testing.assert_allclose(own["near"], np.tile(expected, len(positives)), rtol=1e-5, atol=1e-6)
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
     argv += ["--output", str(tmp_path / "negatives.tsv")]
     assert mine([*argv, "--index", str(folder / "index"), "--rate", "0.2"]) == 0
     assert len((tmp_path / "negatives.tsv").read_text().splitlines()) > QUERIES
     for queries in ("none", "run"):
         assert mine([*argv, "--index", str(folder / "index"), "--filter", f"joint:queries={queries}"]) == 0
-    with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(vectors of the queries\)"):
+    with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(the queries\)"):
         mine([*argv, "--index", str(folder / "index"), "--filter", "joint:queries=encoded"])
     encoded = ["--filter", "joint:queries=encoded", "--encoded-queries", str(folder / "q.npy")]
     assert mine([*argv, "--index", str(folder / "index"), *encoded]) == 0
     for more, said in (
         (["--filter", "margin"], "--filter margin compares inner products with the query: not with --from neighbours"),
-        (["--truth", "x"], "--truth compares filters of inner products with the query: not with --from neighbours"),
         ([], r"needs --index \(where neighbours come from\)"),
     ):
         with pytest.raises(InputError, match=said):

@@ -12,6 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from labelers import soft_labels
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
@@ -44,10 +45,10 @@ def with_second(name: str, values: Any) -> dict[str, Any]:
 INF, NAN = float("inf"), float("nan")
 LIST = pyarrow.list_(pyarrow.float32())
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "short docids": (with_second("docids", ["c", "d"]), "query q2: 2 docids but 3 scores"),
-    "moved docids": ({"docids": [["a", "b", "c"], ["d", "e"], ["a"]]}, "query q1: 3 docids but 2 scores"),
-    "short targets": (with_second("targets", [0.5, 0.5]), "query q2: 3 docids but 2 targets"),
-    "long positives": (with_second("positive", [True] * 4), "query q2: 3 docids but 4 positive"),
+    "short docids": (with_second("docids", ["c", "d"]), "query q2: docids and scores differ in length"),
+    "moved docids": ({"docids": [["a", "b", "c"], ["d", "e"], ["a"]]}, "query q1: docids and scores differ in length"),
+    "short targets": (with_second("targets", [0.5, 0.5]), "query q2: docids and targets differ in length"),
+    "long positives": (with_second("positive", [True] * 4), "query q2: docids and positive differ in length"),
     "no candidates": ({name: [[], *ROWS[name][1:]] for name in list(ROWS)[1:]}, "offsets .* 3 queries"),
     "null docid": (with_second("docids", ["c", None, "e"]), "a null in docids"),
     "null docids": (with_second("docids", None), "a null in docids"),
@@ -128,7 +129,7 @@ def test_what_other_tools_write_is_read(tmp_path: Path) -> None:
 
 
 def test_no_queries_at_all(tmp_path: Path) -> None:
-    SoftLabels.from_lists([], [], [], [], []).write(tmp_path / "x.parquet")
+    soft_labels([], [], [], [], []).write(tmp_path / "x.parquet")
     assert len(SoftLabels.read(tmp_path / "x.parquet")) == 0
 
 
@@ -147,7 +148,7 @@ def test_no_queries_at_all(tmp_path: Path) -> None:
     ],
 )
 def test_the_constructor_checks_too(changed: dict[str, Any], said: str) -> None:
-    whole = SoftLabels.from_lists(*(ROWS[name] for name in ROWS), METADATA)
+    whole = soft_labels(*(ROWS[name] for name in ROWS), METADATA)
     names = ("qids", "offsets", "docids", "scores", "targets", "positive", "metadata")
     with pytest.raises(InputError, match=said):
         SoftLabels(**({name: getattr(whole, name) for name in names} | changed))
@@ -204,7 +205,7 @@ def test_changed_values_are_read_as_they_are_or_refused(tmp_path: Path, data: st
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The bytes of a label file as this package writes it."""
     path = tmp_path_factory.mktemp("labels") / "whole.parquet"
-    SoftLabels.from_lists(*(ROWS[name] for name in ROWS), METADATA).write(path)
+    soft_labels(*(ROWS[name] for name in ROWS), METADATA).write(path)
     return path.read_bytes()
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from labelers import make_labeler
 from scipy.optimize import minimize
 
 from rnnreranker import LabelParams, QueryVectors, Run, SoftLabels, VectorSource, open_vectors
@@ -14,7 +15,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.mass import HiddenPositives, Listwise, fitted, learn_mass, likeliest_share
-from rnnreranker.labels.methods.base import Labeler, VectorLabeler, make_labeler
+from rnnreranker.labels.methods.base import VectorLabeler
 from rnnreranker.labels.methods.simple import JointParams
 from rnnreranker.labels.targets import with_share
 
@@ -166,7 +167,8 @@ def test_the_command_learns_before_it_labels(
     for mass in ("share", "confident"):
         assert main([*argv, *validation, "--method", f"joint:mass={mass}"]) == 0
         labels = SoftLabels.read(tmp_path / "labels.parquet")
-        expected, about = learn_mass(made.labeler(), mass, made.run, judged({qid: made.topics[qid] for qid in last}))
+        learner = made.labeler(labels=LabelParams(mass=mass))  # type: ignore[arg-type]
+        expected, about = learn_mass(learner, made.run, judged({qid: made.topics[qid] for qid in last}))
         assert labels.metadata["learnt"] == about
         said = {name: labels.metadata["labels"][name] for name in ("mass", "share", "threshold")}
         assert said == {"mass": mass, "share": expected.share, "threshold": expected.threshold}
@@ -187,18 +189,19 @@ def test_the_command_learns_before_it_labels(
 
 def test_what_cannot_be_learnt_is_said(made: Collection) -> None:
     near = judged(made.topics)
+    share = LabelParams(mass="share")
     with pytest.raises(InputError, match=r"mass=share: share not known; give it, or learn it from judgements"):
-        made.labeler(labels=LabelParams(mass="share"))
+        made.labeler(labels=share).infer_from(made.run, near)
     with pytest.raises(InputError, match=r"mass=confident: threshold not known"):
-        made.labeler(labels=LabelParams(mass="confident", share=0.1))
+        made.labeler(labels=LabelParams(mass="confident", share=0.1)).infer_from(made.run, near)
     with pytest.raises(InputError, match="no query with a positive has candidates in the run"):
-        learn_mass(made.labeler(), "share", made.run, {"other": [("d000", 1)]})
-    hard: Labeler = make_labeler("hard", Inputs())
+        learn_mass(made.labeler(labels=share), made.run, {"other": [("d000", 1)]})
     with pytest.raises(InputError, match="mass=share: takes rNN similarities, which the method hard has not"):
-        learn_mass(hard, "share", made.run, near)
+        make_labeler("hard", Inputs(), None, share)
 
 
 def test_validation_queries_without_a_vector_do_not_count(made: Collection) -> None:
     some = {qid: found[:1] for qid, found in list(made.topics.items())[:12]}
-    learnt = [learn_mass(made.labeler(), "share", made.run, judged(some | more)) for more in ({}, {"q20": ["nowhere"]})]
+    learner = made.labeler(labels=LabelParams(mass="share"))
+    learnt = [learn_mass(learner, made.run, judged(some | more)) for more in ({}, {"q20": ["nowhere"]})]
     assert learnt[0][1]["losses"] == learnt[1][1]["losses"]

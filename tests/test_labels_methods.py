@@ -8,14 +8,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas
 import pytest
+from labelers import make_labeler as labeler_of
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, names
 from rnnreranker.labels.methods import base
 from rnnreranker.labels.methods.base import Labeler
-from rnnreranker.labels.methods.base import make_labeler as labeler_of
-from rnnreranker.labels.methods.simple import JointParams, QueryLabeler, RunLabelParams
+from rnnreranker.labels.methods.simple import JointParams, RunLabelParams
 from rnnreranker.labels.methods.teacher import TeacherParams
 from rnnreranker.labels.targets import aggregated, of_grades, redistributed, targets, transformed
 from rnnreranker.rnn import reference
@@ -253,11 +253,6 @@ def test_what_cannot_be_labelled_is_said(tmp_path: Path) -> None:
         labeler_of("query", Inputs())
     with pytest.raises(InputError, match=r"mass=evidence: .* method hard has not; expected own"):
         make_labeler("hard", source, queries, None, LabelParams(mass="evidence"))
-    with pytest.raises(InputError, match="method query: got LabelParams, expected RnnParams"):
-        QueryLabeler(Inputs(vectors=source, query_vectors=queries), LabelParams())
-    few = QueryVectors(queries.qids[1:], queries.vectors[1:])
-    with pytest.raises(InputError, match="1 of 6 queries have no vector"):
-        make_labeler("evidence", source, few, PARAMS).infer(run, some(run))
     strange = Run.from_dict({"q0": {"nowhere": 1.0}})
     with pytest.raises(InputError, match="1 of 1 docids in the run are not in the index"):
         make_labeler("evidence", source, queries, PARAMS).infer(strange, some(run))

@@ -1,4 +1,4 @@
-"""Published pairs as candidates: of files and of ir_datasets, taken before those of a run, else said to be missing."""
+"""Published pairs as candidates: of files and of ir_datasets, taken before those of a run."""
 
 import gzip
 
@@ -8,8 +8,6 @@ from rnnreranker import make_labels
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data import irds
 from rnnreranker.data.pairs import load_pairs
-from rnnreranker.labels.__main__ import main as labels
-from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.runs import Run
 
 PAIRS = "q1\tgood\tb\nq2\tgood2\tx\nq1\tgood\ta\nq1\tgood\tb\nq9\tz\ty\n"
@@ -53,25 +51,15 @@ def test_labels_have_the_candidates_of_the_pairs_and_those_of_the_run_for_other_
     assert "pairs" not in make_labels(run, QRELS, method="hard").metadata
 
 
-def test_where_pairs_are_not_here_the_run_is_taken_and_that_is_said(tmp_path, monkeypatch, capsys):
+def test_pairs_that_are_not_here_are_named(monkeypatch):
     class Absent:
         def docpairs_iter(self):
             raise OSError("no network")
 
     monkeypatch.setattr(irds, "load", lambda name: Absent())
-    with pytest.raises(UnavailableError):
-        load_pairs("msmarco-passage/train/triples-v2", 10)
-    Run.from_dict(RUN).write(tmp_path / "run.txt")
-    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 {d} 1\n" for q, of in QRELS.items() for d in of))
-    argv = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--method", "hard"]
-    argv += ["--pairs", "msmarco-passage/train/triples-v2", "--output", str(tmp_path / "labels.parquet")]
-    assert labels(argv) == 0
-    said = capsys.readouterr().err
-    assert "the docpairs are not in" in said
-    assert "run.txt, in place of published pairs" in said
-    made = SoftLabels.read(tmp_path / "labels.parquet")
-    assert [list(one.docids) for one in made] == [["good", "c"], ["good2", "d", "x"], ["good3", "e"]]
-    assert "pairs" not in made.metadata
+    for read in (load_pairs, lambda name, depth: make_labels(Run.from_dict(RUN), QRELS, method="hard", pairs=name)):
+        with pytest.raises(UnavailableError, match="the docpairs are not in"):
+            read("msmarco-passage/train/triples-v2", 10)
 
 
 def test_a_data_set_without_pairs_is_refused(monkeypatch):

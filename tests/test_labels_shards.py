@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -13,9 +13,9 @@ import pytest
 from rnnreranker import LabelParams, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.make import Job, make_shards
-from rnnreranker.labels.request import ChosenLabeler
+from rnnreranker.labels.methods.base import positives_of
+from rnnreranker.labels.request import ChosenLabeler, LabelsRequest
 from rnnreranker.labels.soft import write_joined
 
 QUERIES = 60
@@ -53,16 +53,17 @@ def job(folder: Path, **labels: float) -> tuple[Job, ChosenLabeler]:
     return Job(run, judged, queries, open_index(folder / "v.npy")), labeler
 
 
-def undisturbed(folder: Path, tmp_path: Path) -> bytes:
-    make_shards(tmp_path / "whole.parquet", *job(folder))
-    return (tmp_path / "whole.parquet").read_bytes()
+def made(folder: Path, output: Path, how: dict[str, Any] | None = None, **labels: float) -> bytes:
+    work, chosen = job(folder, **labels)
+    request = LabelsRequest(run="run.txt", qrels="qrels.txt", **(how or {}))
+    assert make_shards(request, output, work, chosen)["queries"] == QUERIES
+    return output.read_bytes()
 
 
 @pytest.mark.parametrize(("backend", "size"), [("threads", 7), ("threads", 1), ("loky", 20)])
 def test_shards_and_workers_leave_no_trace(folder: Path, tmp_path: Path, backend: str, size: int) -> None:
-    out = tmp_path / "parts.parquet"
-    make_shards(out, *job(folder), backend=backend, jobs=2, shard_size=size)
-    assert out.read_bytes() == undisturbed(folder, tmp_path)
+    how = {"backend": backend, "jobs": 2, "shard_size": size}
+    assert made(folder, tmp_path / "parts.parquet", how) == made(folder, tmp_path / "whole.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.parquet", "whole.parquet"]
 
 
@@ -80,7 +81,7 @@ def test_shares_are_put_together_to_the_bytes_of_one_process(
     assert (count(tmp_path), out.exists()) == (6, False)  # of nine
     capsys.readouterr()
     assert main([*command, str(out), "--shard-id", "0", "--shard-num", "3"]) == 0
-    assert "shares.parquet: shard 0 of 3: 0 shard files made, 3 were there" in capsys.readouterr().err
+    assert "shares.parquet: shard 0 of 3: 0 shard files made, of 3" in capsys.readouterr().err
     assert main([*command, str(out)]) == 0
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert count(tmp_path) == 0
@@ -90,21 +91,6 @@ def test_shares_are_put_together_to_the_bytes_of_one_process(
 
 def count(folder: Path) -> int:
     return len(list(folder.glob("*.parts/0*.parquet")))
-
-
-@pytest.mark.parametrize("same", [True, False])
-def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
-    out, work = tmp_path / "x.parquet", job(folder)
-    make_shards(out, *(work if same else job(folder, boost=3.0)))
-    made: list[Path] = []
-    monkeypatch.setattr("rnnreranker.labels.make.alone", lambda *_: contextlib.nullcontext(True))
-    monkeypatch.setattr("rnnreranker.labels.make.make_shard", lambda *given: made.append(given[2]))
-    if same:
-        assert make_shards(out, *work)["queries"] == QUERIES
-    else:
-        with pytest.raises(InputError, match="no such label file"):  # as nothing was made in truth
-            make_shards(out, *work)
-    assert len(made) == (0 if same else 1)
 
 
 @pytest.mark.parametrize("sizes", [[9000], [1, 4095, 1, 4903], [4096, 4096, 808], [5000, 4000], [600] * 15])
@@ -139,12 +125,11 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnreranker.labels.make.write_joined", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            make_shards(out, *job(folder), shard_size=7)
-    other = job(folder, boost=3.0)
-    metadata = make_shards(out, *other, shard_size=7)
-    assert metadata["labels"]["boost"] == 3.0
-    whole = SoftLabels.read(tmp_path / "x.parquet")
-    make_shards(tmp_path / "y.parquet", *other)
+            made(folder, out, {"shard_size": 7})
+    made(folder, out, {"shard_size": 7}, boost=3.0)
+    whole = SoftLabels.read(out)
+    assert whole.metadata["labels"]["boost"] == 3.0
+    made(folder, tmp_path / "y.parquet", boost=3.0)
     assert whole.targets.tobytes() == SoftLabels.read(tmp_path / "y.parquet").targets.tobytes()
     assert len(list(tmp_path.glob("*.parts"))) == 1  # the first job's, waiting
 

@@ -7,59 +7,49 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
-from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
-from rnnreranker.base.method import Inputs
-from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.labels.negatives import (
-    Mined,
-    NegativeParams,
-    Pool,
-    mine,
-    mine_negatives,
-    pools,
-    read_negatives,
-    rows_of,
-    suspicion,
-    write_rows,
-)
+from rnnreranker import InputError, Run
+from rnnreranker.labels.negatives import NegativeParams, mine, mine_negatives, read_negatives, rows_of, suspicion
 from rnnreranker.negatives import main
 
-POOL = Pool(
-    "q",
-    ("p1", "p2"),
-    ("a", "b", "c", "d"),
-    np.array([0.8, 0.5]),
-    np.array([0.9, 0.7, 0.4, 0.1]),
+PAIRS = pandas.DataFrame(
     {
-        "rnn": np.array([[0.1, 0.9, 0.2, 0.0], [0.3, 0.2, 0.1, 0.6]]),
-        "joint": np.array([[0.4, 0.1, 0.2, 0.0], [0.3, 0.5, 0.1, 0.0]]),
-    },
+        "query": 0,
+        "qid": "q",
+        "pair": [0] * 4 + [1] * 4,
+        "positive": ["p1"] * 4 + ["p2"] * 4,
+        "docid": ["a", "b", "c", "d"] * 2,
+        "of_positive": [0.8] * 4 + [0.5] * 4,
+        "score": [0.9, 0.7, 0.4, 0.1] * 2,
+        "near": [0.3, 0.9, 0.2, 0.6] * 2,
+    }
 )
 
 
 def test_suspicions_by_hand() -> None:
-    assert suspicion(POOL, "rnn").tolist() == [[0.3, 0.9, 0.2, 0.6]] * 2
-    assert suspicion(POOL, "joint").tolist() == [[0.4, 0.5, 0.2, 0.0]] * 2
-    assert suspicion(POOL, "max-score").tolist() == [[0.9, 0.7, 0.4, 0.1]] * 2
-    np.testing.assert_allclose(suspicion(POOL, "margin"), [[0.1, -0.1, -0.4, -0.7], [0.4, 0.2, -0.1, -0.4]])
-    np.testing.assert_allclose(suspicion(POOL, "relative-margin")[1], [0.8, 0.4, -0.2, -0.8])
-    assert not (suspicion(POOL, "none") > -1e300).any()
+    assert suspicion(PAIRS, "rnn").tolist() == suspicion(PAIRS, "joint").tolist() == [0.3, 0.9, 0.2, 0.6] * 2
+    assert suspicion(PAIRS, "max-score").tolist() == [0.9, 0.7, 0.4, 0.1] * 2
+    np.testing.assert_allclose(suspicion(PAIRS, "margin"), [0.1, -0.1, -0.4, -0.7, 0.4, 0.2, -0.1, -0.4])
+    np.testing.assert_allclose(suspicion(PAIRS, "relative-margin")[4:], [0.8, 0.4, -0.2, -0.8])
+    assert (suspicion(PAIRS, "none") == -np.inf).all()
 
 
-def random(seed: int, form: str = "triplet") -> NegativeParams:
-    return NegativeParams("none", negatives=2, sampling="random", seed=seed, form=form)  # type: ignore[arg-type]
+def taken(how: str, threshold: float, **params: Any) -> dict[str, list[str]]:
+    """Positive → its negatives."""
+    mined = mine(PAIRS, suspicion(PAIRS, how) > threshold, NegativeParams(how, negatives=2, **params))  # type: ignore[arg-type]
+    return mined.groupby("positive")["docid"].agg(list).to_dict()
 
 
 def test_top_and_random_negatives() -> None:
-    mined = mine([POOL], 0.5, NegativeParams(negatives=2))
-    assert [(one.positives, one.negatives) for one in mined] == [(("p1",), ("a", "c")), (("p2",), ("a", "c"))]
-    drawn = mine([POOL], 0.0, random(1))
-    assert drawn == mine([POOL], 0.0, random(1))
-    seen = {mine([POOL], 0.0, random(seed))[0].negatives for seed in range(20)}
-    assert len(seen) > 2
-    assert mine([POOL], -1.0, NegativeParams()) == []
+    assert taken("rnn", 0.5) == {"p1": ["a", "c"], "p2": ["a", "c"]}
+    assert taken("margin", 0.0) == {"p1": ["b", "c"], "p2": ["c", "d"]}
+    assert taken("margin", 0.0, form="labeled-pair") == {"p1": ["c", "d"]}  # b is discarded beside p2
+    assert taken("rnn", -1.0) == {}
+    drawn = [taken("none", 0.0, sampling="random", seed=seed) for seed in range(20)]
+    assert drawn[1] == taken("none", 0.0, sampling="random", seed=1)
+    assert len({tuple(one["p1"]) for one in drawn}) > 2
     with pytest.raises(InputError, match="negatives=0"):
         NegativeParams(negatives=0)
     with pytest.raises(InputError, match="give one of them, not both"):
@@ -117,29 +107,16 @@ FORMS = {
 }
 
 
-def test_labeled_rows_and_files(tmp_path: Path) -> None:
-    """Beside p1 only `a` is discarded, beside p2 `b` too: with the query no positive says otherwise."""
-    params = NegativeParams("margin", negatives=2)
-    assert mine([POOL], 0.0, params)[1].negatives == ("c", "d")
-    together = NegativeParams("margin", negatives=2, form="labeled-pair")
-    both = mine([POOL], 0.0, together)
-    assert (both[0].positives, both[0].negatives) == (("p1", "p2"), ("c", "d"))
-    rows = list(rows_of(both, "labeled-pair", 2))
-    assert list(rows[0]) == FORMS["labeled-pair"]
-    assert [(*row.values(),) for row in rows] == [("q", "p1", 1), ("q", "p2", 1), ("q", "c", 0), ("q", "d", 0)]
-    alone = rows_of(mine([POOL], -1.0, together), "labeled-pair", 2)
-    assert [(*row.values(),) for row in alone] == [("q", "p1", 1), ("q", "p2", 1)]
-    rows = list(rows_of(mine([POOL], 0.0, params), "labeled-list", 2))
-    assert [row["positive"] for row in rows] == [["p1", "b", "c"], ["p2", "c", "d"]]
-    assert [row["labels"] for row in rows] == [[1, 0, 0]] * 2
-    texts = rows_of(mine([POOL], 0.0, params), "labeled-list", 2, lambda _: "why?", lambda docid: f"text of {docid}")
-    assert write_rows(tmp_path / "x.jsonl", texts) == 2
-    first = json.loads((tmp_path / "x.jsonl").read_text().splitlines()[0])
-    assert first == {"anchor": "why?", "positive": ["text of p1", "text of b", "text of c"], "labels": [1, 0, 0]}
-    one = POOL.__class__("q", ("p1",), POOL.candidates, POOL.positive_scores[:1], POOL.scores, {})
-    for seed in range(5):
-        (drawn,), (alike,) = (mine([one], 0.0, random(seed, form)) for form in ("labeled-pair", "triplet"))
-        assert drawn.negatives == alike.negatives
+def test_rows_of_several_positives() -> None:
+    mined = mine(PAIRS, suspicion(PAIRS, "margin") > 0, NegativeParams("margin", negatives=3, form="labeled-pair"))
+    positives = PAIRS.drop_duplicates("pair")
+    rows = [(*row.values(),) for row in rows_of(positives, mined, "labeled-pair", 3)]
+    assert rows == [("q", "p1", 1), ("q", "p2", 1), ("q", "c", 0), ("q", "d", 0)]
+    mined = mine(PAIRS, suspicion(PAIRS, "margin") > 0, NegativeParams("margin", negatives=3))
+    lists = rows_of(positives, mined, "labeled-list", 3)
+    assert [row["positive"] for row in lists] == [["p1", "b", "c", "d"], ["p2", "c", "d"]]
+    assert [row["labels"] for row in lists] == [[1, 0, 0, 0], [1, 0, 0]]
+    assert [(*row.values(),) for row in rows_of(positives, mined, "n-tuple", 3)] == [("q", "p1", "b", "c", "d")]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -187,74 +164,60 @@ def test_what_is_written_of_every_form_is_what_sentence_transformers_gives(tmp_p
     assert loaded["jsonl"] == loaded["parquet"]
     expected = {(row["anchor"], row["positive"]): row["negative"] for row in theirs} if form == "triplet" else {}
     for one in loaded["jsonl"]:
-        assert isinstance(one, Mined)
         assert len(one.negatives) == 2
         assert not expected or expected[one.qid, one.positives[0]] in one.negatives
     assert len(loaded["jsonl"]) == len(pairs)
 
 
-def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("margin:threshold=-0.1", {"absolute_margin": 0.1}),
+        ("relative-margin:threshold=-0.2", {"relative_margin": 0.2}),
+        ("max-score:threshold=0.3", {"max_score": 0.3}),
+    ],
+)
+def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path, ours: str, theirs: Any) -> None:
     st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     small(tmp_path)
-    documents, asked = np.load(tmp_path / "v.npy"), np.load(tmp_path / "q.npy")
-    run = Run.read(tmp_path / "run.txt")
-    judged = {f"q{n}": [(run.ranked(f"q{n}")[4], 1)] for n in range(5)}
-    queries = QueryVectors(tuple(f"q{n}" for n in range(5)), asked)
-    source = open_vectors(tmp_path / "v.npy")
-    whole = Run.from_dict(
-        {f"q{n}": {source.docids[d]: float(score) for d, score in enumerate(asked[n] @ documents.T)} for n in range(5)}
-    )
-    inputs = Inputs(vectors=source, query_vectors=queries)
-    found = pools(whole, judged, {"rnn": make_labeler("evidence", inputs, RnnParams(context=30))})  # type: ignore[dict-item]
-    pairs = datasets.Dataset.from_dict(
-        {
-            "query": [f"question {n}" for n in range(5)],
-            "answer": [f"document {judged[f'q{n}'][0][0][1:]}" for n in range(5)],
-        }
-    )
-    for how, threshold, options in (
-        ("margin", -0.1, {"absolute_margin": 0.1}),
-        ("relative-margin", -0.2, {"relative_margin": 0.2}),
-        ("max-score", 0.3, {"max_score": 0.3}),
-    ):
-        theirs = st.util.mine_hard_negatives(
-            pairs,
-            known(documents, asked),
-            corpus=CORPUS,
-            num_negatives=4,
-            range_max=29,
-            output_format="triplet",
-            verbose=False,
-            **options,
-        )
-        rows = rows_of(mine(found, threshold, NegativeParams(how, negatives=4)), "triplet", 4)
-        ours = {(f"question {row['anchor'][1:]}", f"document {row['negative'][1:]}") for row in rows}
-        assert ours == {(row["query"], row["negative"]) for row in theirs}
-        assert ours
+    documents, asked, run = np.load(tmp_path / "v.npy"), np.load(tmp_path / "q.npy"), Run.read(tmp_path / "run.txt")
+    scores = {f"q{n}": {f"d{d:02}": float(score) for d, score in enumerate(asked[n] @ documents.T)} for n in range(5)}
+    positive = {qid: run.ranked(qid)[4] for qid in run}
+    found = mine_negatives(
+        Run.from_dict(scores), {qid: {docid: 1} for qid, docid in positive.items()}, tmp_path / "v.npy",
+        f"{ours},negatives=4,context=30", encoded_queries=tmp_path / "q.npy",
+    )  # fmt: skip
+    pairs = {
+        "query": [f"question {qid[1:]}" for qid in positive],
+        "answer": [f"document {d[1:]}" for d in positive.values()],
+    }
+    expected = st.util.mine_hard_negatives(
+        datasets.Dataset.from_dict(pairs), known(documents, asked), corpus=CORPUS, num_negatives=4, range_max=29,
+        output_format="triplet", verbose=False, **theirs,
+    )  # fmt: skip
+    rows = found.mined[["qid", "docid"]].itertuples(index=False)
+    assert {(f"question {qid[1:]}", f"document {docid[1:]}") for qid, docid in rows} == {
+        (row["query"], row["negative"]) for row in expected
+    }
+    assert len(expected)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small(tmp_path)
-    common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt")]
+    out = tmp_path / "out.jsonl"
+    common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--output", str(out)]
     common += ["--index", str(tmp_path / "v.npy"), "--encoded-queries", str(tmp_path / "q.npy")]
     common += ["--topics", str(tmp_path / "topics.tsv"), "--documents", str(tmp_path / "docs.tsv")]
-    truth = tmp_path / "truth.txt"
-    run = Run.read(tmp_path / "run.txt")
-    truth.write_text("".join(f"{qid} 0 {docid} {n % 2}\n" for qid in run for n, docid in enumerate(run.ranked(qid))))
-    out = tmp_path / "out.jsonl"
-    assert main([*common, "--output", str(out), "--truth", str(truth), "--rate", "0.2", "--k", "4"]) == 0
-    table = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [row[0] for row in table] == ["filter", "rnn", "joint", "margin", "relative-margin", "max-score"]
-    assert {row[2] for row in table[1:]} == {"0.2000"}
+    assert main([*common, "--rate", "0.2", "--k", "4"]) == 0
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(lines) == 15
     assert {tuple(line) for line in lines} == {("anchor", "positive", "negative")}
     first = out.read_bytes()
-    assert main([*common, "--output", str(out), "--rate", "0.2", "--k", "4", "--threads", "1"]) == 0
+    assert main([*common, "--rate", "0.2", "--k", "4", "--threads", "1"]) == 0
     assert out.read_bytes() == first
-    assert main([*common, "--output", str(out), "--filter", "joint:positive_weight=0.3,rate=0.2"]) == 0
-    assert "filter joint, discarded above" in capsys.readouterr().err
+    assert main([*common, "--filter", "joint:positive_weight=0.3,rate=0.2"]) == 0
+    assert "15 rows, 5 queries; filter joint, discarded above" in capsys.readouterr().err
     assert out.read_bytes() != first
 
 
@@ -325,22 +288,8 @@ def test_python_mines_what_the_command_mines(tmp_path: Path) -> None:
     filter = "rnn:k=4,rate=0.2,negatives=2"
     found = mine_negatives(*files.values(), filter, output=tmp_path / "b.tsv", **more)
     assert (tmp_path / "b.tsv").read_bytes() == (tmp_path / "a.tsv").read_bytes()
-    assert [len(one.negatives) for one in found.mined] == [2] * 5
-    own = {qid: {docid: 1} for qid, docid in ((pool.qid, pool.positives[0]) for pool in found.pools)}
-    topics = dict(line.split("\t") for line in (tmp_path / "topics.tsv").read_text().splitlines())
-    texts = {"topics": topics, "encoded_queries": tmp_path / "q.npy", "documents": str(tmp_path / "docs.tsv")}
-    again = mine_negatives(
-        Run.read(files["run"]),
-        own,
-        files["index"],
-        {"rnn": {"k": 4, "rate": 0.2}},
-        truth=own,
-        output=tmp_path / "x.jsonl",
-        **texts,
-    )
-    assert again.threshold == found.threshold
-    assert [one.filter for one in again.tolls] == ["rnn", "joint", "margin", "relative-margin", "max-score"]
-    assert again.rows == 15
+    assert found.mined.groupby("qid").size().tolist() == [2] * 5
+    assert (found.suspicion > found.threshold).mean() == pytest.approx(0.2, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
     said = "error: --method shared-words needs --index (where texts come from); "
     assert (without.returncode, without.stderr) == (
         2,
-        f"{said}--method shared-words needs --topics (texts of the queries)\n",
+        f"{said}--method shared-words needs --topics (the queries)\n",
     )
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
+from labelers import make_labeler
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.method import Inputs, make_params
-from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.runs.head import scores_of_use, why_useless

@@ -251,7 +251,10 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ({"test_topics": "t"}, "test_topics and test_qrels go together"),
         ({"against": "a"}, "arms=trained: a: no such arm; known: trained"),
         ({"arms": ["a:loss=kk"]}, "arms=a:loss=kk: loss=kk: no such loss; known: bce, "),
-        ({"arms": ["a:labels=evidnce"]}, "arms=a:labels=evidnce: labels=evidnce: evidnce: no such labeler; did you"),
+        (
+            {"arms": ["a:labels=evidnce"]},
+            "arms=a:labels=evidnce: labels=evidnce: labeler evidnce: no such labeler; did you",
+        ),
         ({"arms": ["a:labels=arm"]}, "arms=a:labels=arm: labels=arm: name missing"),
         ({"arms": ["a:labels=term-scorer:product=sum"]}, "arms=a:labels=term-scorer:product=sum: labels=term-scorer"),
         ({"arms": ["b:labels=arm:name=a", "a"]}, "arms=b: a: comes after it; put it before"),

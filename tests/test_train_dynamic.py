@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from labelers import make_labeler
 from tiny_encoder import (
     DIMENSION,
     make_encoder,
@@ -21,7 +22,6 @@ from tiny_encoder import (
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels import LabelParams, SoftLabels
-from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.coder import DynamicContext, judged_of, query_vectors, start_encoder

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from labelers import soft_labels
 from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_encoder, make_source, make_topics, train_encoder
 
 from rnnreranker.base.errors import InputError
@@ -51,7 +52,7 @@ def make_labels(qids: range = range(QUERIES)) -> SoftLabels:
         probabilities.append(targets.tolist())
         positive.append([True] + [False] * (size - 1))
     found = [f"q{n}" for n in qids]
-    return SoftLabels.from_lists(found, docids, scores, probabilities, positive, {"method": "made up"})
+    return soft_labels(found, docids, scores, probabilities, positive, {"method": "made up"})
 
 
 QUICK = TrainParams(batch_size=8, epochs=3, learning_rate=1e-3, dropout=0.0, warmup=0.0)
@@ -164,7 +165,7 @@ def test_labels_of_another_index_need_a_word(
 
 
 def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source: VectorSource) -> None:
-    labels = SoftLabels.from_lists(
+    labels = soft_labels(
         ["q"], [["d5", "none", "d9", "d1", "d7"]], [[0] * 5], [[0, 0.5, 0, 0.25, 0.25]], [[False] * 4 + [True]]
     )
     samples, lost = read_samples(labels, source, 3)

@@ -15,7 +15,7 @@ from rnnreranker.base.arguments import of_command
 from rnnreranker.base.errors import DataWarning
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.written_form import Written
-from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.labels.methods.simple import HardLabeler
 from rnnreranker.train import TrainRequest
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.request import check, hard_labels
@@ -33,7 +33,7 @@ def world(tmp_path: Path) -> Path:
     """An index, labels, topics, and a run with judgements, as files."""
     (tmp_path / "index").mkdir()
     source = make_source(tmp_path / "index")
-    make_labeler("hard", Inputs(vectors=source)).infer(make_run(), make_qrels()).write(tmp_path / "labels.parquet")
+    HardLabeler(Inputs(vectors=source)).infer(make_run(), make_qrels()).write(tmp_path / "labels.parquet")
     (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
     return tmp_path
 

@@ -26,7 +26,7 @@ from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.base.java import start_java
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late import make_late_base
-from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.labels.methods.simple import HardLabeler
 from rnnreranker.train.request import Trained
 
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
@@ -69,7 +69,7 @@ def test_a_query_encoder(tmp_path: Path) -> None:
     from rnnreranker.encode.kinds import Encoder
 
     start, source = make_encoder(tmp_path / "bert"), make_source(tmp_path)
-    labels = make_labeler("hard", Inputs(vectors=source)).infer(make_run(), make_qrels())
+    labels = HardLabeler(Inputs(vectors=source)).infer(make_run(), make_qrels())
     (tmp_path / "index").mkdir()
     source = make_source(tmp_path / "index")
     given = {"encoder": f"{start}:pooling=mean,normalize=true", "device": "cpu", "output": tmp_path / "out"}

@@ -27,7 +27,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.params import ScorerParams
-from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.labels.methods.simple import HardLabeler
 from rnnreranker.train import trainer
 from rnnreranker.train.params import TrainParams, settings_for
 
@@ -58,7 +58,7 @@ def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, m
     scorer = ScorerParams(chosen.pop("scorer"), blocks=1, heads=2, width=8) if "scorer" in chosen else None
     source = make_source(tmp_path, chosen.pop("dimension", 32))
     params = settings_for(TrainParams, BASE | chosen)
-    labels = make_labeler("hard", Inputs(vectors=source)).infer(make_run(), make_qrels())
+    labels = HardLabeler(Inputs(vectors=source)).infer(make_run(), make_qrels())
     neutral = {f"d{n}": n % 2 for n in range(DOCUMENTS)} if params.neutrality_weight else None
 
     def trained(name: str) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from labelers import make_labeler
 from tiny_encoder import (
     DIMENSION,
     make_encoder,
@@ -25,7 +26,6 @@ from rnnreranker.encode.coder import CandidateScorer, ScorerNetwork, TrainedScor
 from rnnreranker.encode.kinds import Encoder
 from rnnreranker.encode.params import ScorerParams
 from rnnreranker.labels import SoftLabels
-from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.methods.rerank import Reranker, make_reranker
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas
 import torch
+from labelers import soft_labels
 
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import QueryVectors, VectorSource, open_vectors
@@ -153,7 +154,7 @@ def make_text_labels(hits: int = 12) -> SoftLabels:
         scores.append(counts.tolist())
         targets.append((np.exp(counts) / np.exp(counts).sum()).tolist())
         positive.append([place == 0 for place in range(hits)])
-    return SoftLabels.from_lists(list(topics), docids, scores, targets, positive, {"method": "words in common"})
+    return soft_labels(list(topics), docids, scores, targets, positive, {"method": "words in common"})
 
 
 def write_text_world(folder: Path) -> Path:

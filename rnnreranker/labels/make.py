@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,25 +17,26 @@ import numpy as np
 from rnnreranker._version import __version__
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.command import cores, progress, say
+from rnnreranker.base.command import cores, progress
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.locks import alone
-from rnnreranker.base.method import Inputs
+from rnnreranker.base.method import Inputs, find
 from rnnreranker.base.process.backends import do_parts
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Share, asked
-from rnnreranker.data.fields import asked_fields, fields_of, usual_fields
+from rnnreranker.data.fields import asked_fields, fields_of
 from rnnreranker.data.names import is_there
-from rnnreranker.labels.judged import Judged, docids_of, positives_of
+from rnnreranker.labels.export import check_texts, write_forms
 from rnnreranker.labels.mass import learn_mass
-from rnnreranker.labels.methods.base import Labeler
+from rnnreranker.labels.methods.base import Judged, Labeler, docids_of, positives_of
 from rnnreranker.labels.params import unlearnt
-from rnnreranker.labels.request import SHARD, ChosenLabeler, JudgedRunRequest, LabelsRequest, check
+from rnnreranker.labels.request import ChosenLabeler, JudgedRunRequest, LabelsRequest, check
 from rnnreranker.labels.soft import SoftLabels, described, write_joined
 from rnnreranker.parts.base import givers
-from rnnreranker.parts.texts import file_of_texts, texts_of
+from rnnreranker.parts.texts import file_of_texts
+from rnnreranker.search.inputs import texts_for
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
@@ -48,7 +50,7 @@ class Job:
 
     Attributes:
         judged: positives by query; relevant: lowest positive grade.
-        given: vectors, tokens and texts of queries, if needed, as in `Inputs`; topics: all texts that were read.
+        given: vectors and tokens of queries, if needed, as in `Inputs`; topics: texts of queries.
         index: an opened one; documents: source of texts in its place; fields: of them, None = the usual ones.
         devices: of a teacher; None = its own.
     """
@@ -70,32 +72,45 @@ class Job:
         run = self.run.of_queries(numbers)
         distinct, rows = np.unique(run.rows, return_inverse=True)
         run = Run(run.qids, run.offsets, self.run.docids[distinct], rows.astype(np.int32), run.scores)
-        given = {
-            name: {qid: value[qid] for qid in run.qids} if isinstance(value, dict) else value.of(run.qids)
-            for name, value in self.given.items()
-        }
+        given = {name: value.of(run.qids) for name, value in self.given.items()}
         judged = {qid: self.judged[qid] for qid in run.qids}
-        return dataclasses.replace(self, run=run, judged=judged, given=given, topics={})
+        topics = {qid: self.topics[qid] for qid in run.qids if qid in self.topics}
+        return dataclasses.replace(self, run=run, judged=judged, given=given, topics=topics)
 
     def labeler(self, chosen: ChosenLabeler, threads: int | None = 1) -> Labeler:
         parts = chosen.needs & {*givers()} if self.index is not None else ()
         opened: Any = {need.replace(" ", "_"): partial(self.index.given, need) for need in parts}
-        inputs = Inputs(**opened, **self.given, texts=self.texts if "texts" in chosen.needs else None)
-        return chosen.made(inputs, relevant=self.relevant, threads=threads, devices=self.devices)
+        texts = {name: getattr(self, name) for name in ("topics", "texts") if name in chosen.needs}
+        labeler: Labeler = find("labeler", chosen.name)(
+            Inputs(**opened, **self.given, **texts),
+            chosen.params,
+            chosen.label_params,
+            source=chosen.source,
+            threads=threads,
+            devices=self.devices,
+        )
+        return labeler
 
     def texts(self) -> Mapping[str, str]:
         """Texts by docid, of candidates and positives at least."""
         if self.documents is not None:
-            return _known_texts(self.documents, self.fields)
-        positives = (docid for pairs in self.judged.values() for docid, _ in pairs)
-        return texts_of(self.index.texts, [*self.run.docids.tolist(), *positives])
+            return _texts_of_all(self.documents, self.fields)
+        return self.some_texts([*self.run.docids, *(docid for pairs in self.judged.values() for docid, _ in pairs)])
+
+    def some_texts(self, docids: Collection[str]) -> dict[str, str]:
+        """The known texts of some documents."""
+        return texts_for(docids, self.index, self.documents, self.fields) if docids else {}
 
     def describe(self, chosen: ChosenLabeler, **others: Any) -> dict[str, Any]:
         """Metadata of the labels: parameters, inputs, versions, and `others` that are not None."""
         if "texts" in chosen.needs:
             others["texts"] = self._digest_of_texts()
         others["device"] = self.devices and str(self.devices)
-        others |= {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
+        others |= {
+            "schema": 1,
+            "relevant": self.relevant,
+            "versions": {"rnnreranker": __version__, "numpy": np.__version__},
+        }
         return self.labeler(chosen).describe() | {name: value for name, value in others.items() if value is not None}
 
     def _digest_of_texts(self) -> str:
@@ -103,26 +118,23 @@ class Job:
         if self.documents is None:
             return file_digest(file_of_texts(self.index.texts))
         named = file_digest(Path(self.documents).expanduser()) if is_there(self.documents) else self.documents
-        fields = fields_of(self.documents, self.fields)
-        return named if fields == usual_fields(self.documents) else fingerprint(named, fields)
+        return fingerprint(named, fields_of(self.documents, self.fields))
 
     def contents(self) -> Iterator[Any]:
         """All inputs, to fingerprint; equal runs give equal contents, even if docid tables differ."""
         import pandas
 
         numbers, order = pandas.factorize(self.run.rows)  # as the docids first appear
-        judged = {qid: list(map(list, pairs)) for qid, pairs in self.judged.items()}
-        yield [list(self.run.qids), self.run.docids[order].tolist(), judged]
-        yield from (values.tobytes() for values in (self.run.offsets, numbers.astype(np.int32), self.run.scores))
-        for name, columns in (("query_vectors", ["vectors"]), ("query_tokens", ["offsets", "vectors"])):
-            if (own := self.given.get(name)) is not None:
-                yield list(own.qids)
-                yield from (getattr(own, column).tobytes() for column in columns)
-        yield self.given.get("topics", {})
+        yield [self.run.qids, self.run.docids[order].tolist(), self.judged]
+        yield from (values.tobytes() for values in (self.run.offsets, numbers, self.run.scores))
+        for own in self.given.values():
+            for value in (getattr(own, each.name) for each in dataclasses.fields(own)):
+                yield value.tobytes() if isinstance(value, np.ndarray) else value
+        yield self.topics
 
 
 @lru_cache(maxsize=1)
-def _known_texts(documents: str, fields: tuple[str, ...] | None) -> Mapping[str, str]:
+def _texts_of_all(documents: str, fields: tuple[str, ...] | None) -> Mapping[str, str]:
     from rnnreranker.data.documents import texts_by_id
 
     return texts_by_id(documents, fields)
@@ -155,15 +167,11 @@ def open_job(
     judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
     notice_unjudged({request.shown("run"): run}, docids_of(judged), so)
     if not any(qid in judged for qid in run):
-        names = f"run: {', '.join(run.qids[:3])}; judged: {', '.join(list(judged)[:3])}"
-        raise InputError(f"no query of the run has a positive ({names}); give the judgements of these queries")
+        raise InputError("no query of the run has a positive; give the judgements of these queries")
     wanted = [qid for qid in run if qid in judged or qid in also]
     topics, given = {} if request.topics is None else topics_of(request.topics), dict[str, Any]()
-    if needs & {"topics", "query tokens"} and (lost := [qid for qid in wanted if qid not in topics]):
-        raise InputError(
-            f"{request.shown('topics')}: {len(lost)} of the {len(wanted)} queries are not in it (first: "
-            f"{', '.join(lost[:3])}); give the topics that the run was made from"
-        )
+    if needs & {"topics", "query tokens"}:
+        check_texts(wanted, (), topics, {})
     fields, index = asked_fields(request.documents, request.fields), None
     if request.index is not None:
         index = open_index(request.index, needs=needs)
@@ -177,76 +185,64 @@ def open_job(
         if "query tokens" in needs:
             texts = {qid: topics[qid] for qid in wanted}
             given["query_tokens"] = index.given_queries("query tokens", texts, threads, request.devices)
-    if "topics" in needs:
-        given["topics"] = topics
     if "texts" in needs and request.documents is None and index is not None and index.texts is None:
         raise InputError(f"{index.name}: no texts in this index; give {argument('documents')}, what it was made from")
-    return Job(run, judged, given, index, request.documents, fields, request.relevant, topics=topics)
+    return Job(run, judged, given, index, request.documents, fields, request.relevant, request.devices, topics)
 
 
 @phase("making labels")
 def make_shards(
-    output: str | Path,
+    request: LabelsRequest,
+    output: Path,
     job: Job,
     chosen: ChosenLabeler,
-    *,
     share: Share | None = None,
-    backend: str = "threads",
-    jobs: int | None = None,
-    address: str | None = None,
-    shard_size: int = SHARD,
-    **others: Any,
+    learnt: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write the labels of the run's queries that have positives; returns the metadata of the file.
 
-    One process at a time writes an output; another waits, and returns the file if it is the same.
+    One process at a time writes an output; another waits.
 
     Args:
+        request: says who makes how large shards.
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` holds finished shards meanwhile.
         share: only its shards are made; the result counts those `made` and all it has (`own`).
-        backend: one of `BACKENDS`; address: of its cluster, which must see the same files.
-        jobs: shards at the same time; None = one per core.
-        others: further metadata.
+        learnt: how the mass was learnt, for the metadata.
 
     Raises:
         InputError: no positive has a vector, or as the labeler's `infer`.
     """
-    output = Path(output)
     judged = [query for query, qid in enumerate(job.run.qids) if job.judged.get(qid)]
-    base = job.describe(chosen, **others)
+    base, size = job.describe(chosen, pairs=request.pairs, learnt=learnt), request.shard_size
     name = fingerprint(base, *job.contents())
-    folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
-    starts = range(0, len(judged), shard_size)
-    shards = {folder / f"{number:06d}.parquet": first for number, first in enumerate(starts)}
+    folder = output.with_name(f"{output.name}.{name}-{size}.parts")
+    paths = [folder / f"{first // size:06d}.parquet" for first in range(0, len(judged), size)]
 
-    def part(path: Path) -> tuple[Job, ChosenLabeler, Path]:
-        return job.of(judged[shards[path] : shards[path] + shard_size]), chosen, path
-
-    def make(paths: Sequence[Path]) -> int:
-        missing = [path for path in paths if not path.is_file()]
-        if missing:  # the first one compiles, and shows bad input before workers start
-            make_shard(*part(missing[0]), jobs)
+    def make(numbers: Sequence[int]) -> int:
+        missing = [number for number in numbers if not paths[number].is_file()]
+        parts = ((job.of(judged[size * one : size * one + size]), chosen, paths[one]) for one in missing)
+        for part in itertools.islice(parts, 1):  # it compiles, and shows bad input before workers start
+            make_shard(*part, request.jobs)
         do_parts(
             make_shard,
-            map(part, missing[1:]),
-            workers=jobs or cores(),
-            backend=backend,
-            address=address,
+            parts,
+            workers=request.jobs or cores(),
+            backend=request.backend,
+            address=request.address,
             shown=lambda done: progress(done, unit="shards", total=len(missing) - 1, what="labels"),
         )
         return len(missing)
 
+    every = range(len(paths))
     if share is not None:
-        own = list(shards)[share[0] :: share[1]]
+        own = every[share[0] :: share[1]]
         return {"made": make(own), "own": len(own)}
-    with alone(output, f"{output}: another process is making these labels; waiting for it") as waited:
-        if waited and output.is_file() and described(output).get("input") == name:
-            return described(output)  # the other has made the same
-        make(list(shards))
-        counts = [described(path) for path in shards]
+    with alone(output, f"{output}: another process is making these labels; waiting for it"):
+        make(every)
+        counts = [described(path) for path in paths]
         sums = {name: sum(one[name] for one in counts) for name in ("positives_without_vector", "queries")}
         if sums["queries"]:
-            write_joined(output, list(shards), base | {"input": name} | sums)
+            write_joined(output, paths, base | {"input": name} | sums)
         shutil.rmtree(folder)
     if not sums["queries"]:
         raise InputError(
@@ -280,8 +276,7 @@ def make_labels(
         InputError: all faults of the request at once; a missing index, topics or run.
         UnavailableError, MissingDependencyError: a missing index, encoder or teacher.
     """
-    given = {"run": run, "qrels": qrels, "index": index, "method": method, **others}
-    request = asked(LabelsRequest, given)
+    request = asked(LabelsRequest, {"run": run, "qrels": qrels, "index": index, "method": method, **others})
     check(request)
     with tempfile.TemporaryDirectory(prefix="rnnreranker-") as folder:
         path = Path(folder) / "labels.parquet" if request.output is None else Path(request.output)
@@ -292,55 +287,44 @@ def make_labels(
 def write_labels(request: LabelsRequest, output: Path, share: Share | None = None) -> dict[str, Any]:
     """Write the labels of a checked request and its other files, or a share of the shards; returns as `make_shards`."""
     from rnnreranker.data.qrels import qrels_of
-    from rnnreranker.labels.export import write_forms
     from rnnreranker.search.own_documents import notice_own
 
-    labeler = request.labeler
+    labeler, run = request.labeler, candidates_of(request)
     validation: Judged = {}
     if (learns := unlearnt(labeler.label_params)) and request.validation_qrels is not None:
         own = qrels_of(request.validation_qrels)
         validation = positives_of(own, request.relevant, request.shown("validation_qrels"))
-    run, pairs = candidates_of(request)
     notice_own(run, "leave it out of the run with --remove-query of search, or it is a candidate like others")
     so = "positives replace the last candidates of every query"
     job = open_job(request, run, labeler.needs, so, validation, request.jobs)
-    if labeler.takes_device:
-        job = dataclasses.replace(job, devices=request.devices)
     about = None
     if learns:
-        mass, validation = labeler.label_params.mass or "own", validation or job.judged
-        learner = dataclasses.replace(job, judged=validation).labeler(labeler.with_labels(mass="own"), request.jobs)
-        learnt, about = learn_mass(learner, mass, run, validation)
-        labeler = labeler.with_labels(**{name: getattr(learnt, name) for name in learns})
-    how: dict[str, Any] = {name: getattr(request, name) for name in ("backend", "jobs", "address", "shard_size")}
-    how |= {"pairs": pairs, "learnt": about}
-    made = make_shards(output, job, labeler, share=share, **how)
+        known = validation or job.judged
+        learner = dataclasses.replace(job, judged=known).labeler(labeler, request.jobs)
+        learnt, about = learn_mass(learner, run, known)
+        labeler = dataclasses.replace(labeler, label_params=learnt)
+    made = make_shards(request, output, job, labeler, share, about)
     if share is None:
         write_forms(request, output, job)
     return made
 
 
-def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
-    """The candidates of each query of the run, and the name of their published pairs if available."""
+def candidates_of(request: LabelsRequest) -> Run:
+    """The candidates of each query of the run: of published pairs if there are such, else of the run."""
     import pandas
 
     from rnnreranker.data.pairs import load_pairs
     from rnnreranker.runs import Run
-    from rnnreranker.runs.columns import Docids
     from rnnreranker.search.searching import first_stage_of
 
     run = first_stage_of(request.run).head(request.depth)
     if request.pairs is None:
-        return run, None
-    try:
-        pairs = load_pairs(request.pairs, request.depth)
-    except UnavailableError as error:
-        say(f"{error}; candidates are those of {request.shown('run')}, in place of published pairs")
-        return run, None
+        return run
+    pairs = load_pairs(request.pairs, request.depth)
     row_of = {qid: len(run) + number for number, qid in enumerate(pairs.qids)}
-    chosen = [row_of.get(qid, number) for number, qid in enumerate(run.qids)]
     codes, docids = pandas.factorize(np.concatenate([run.docids, pairs.docids]))
-    rows = np.concatenate([codes[run.rows], codes[len(run.docids) + pairs.rows]]).astype(np.int32)
+    rows = np.concatenate([codes[run.rows], codes[len(run.docids) + pairs.rows]])
     offsets = np.append(run.offsets, len(run.rows) + pairs.offsets[1:])
     scores = np.append(run.scores, pairs.scores)
-    return Run((*run.qids, *pairs.qids), offsets, Docids(docids), rows, scores).of_queries(chosen), request.pairs
+    both = Run((*run.qids, *pairs.qids), offsets, docids, rows.astype(np.int32), scores)
+    return both.of_queries([row_of.get(qid, number) for number, qid in enumerate(run.qids)])

@@ -6,6 +6,7 @@ It maximises the likelihood of positives hidden in turn, or minimises the loss o
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.labels import targets
-from rnnreranker.labels.judged import Judged, contexts_of, docids_of
-from rnnreranker.labels.methods.base import Labeler, VectorLabeler
+from rnnreranker.labels.methods.base import Judged, JudgedContext, Labeler, VectorLabeler, contexts_of, docids_of
 from rnnreranker.labels.params import LabelParams
 
 if TYPE_CHECKING:
@@ -46,23 +46,36 @@ class HiddenPositives:
     weights: np.ndarray
 
 
+def proportions(
+    labeler: VectorLabeler, contexts: Sequence[JudgedContext]
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """The number of every context, similarities to its positives, and what its other candidates get of 1, (n,)."""
+    for number, similarities, _ in labeler.compared(contexts):
+        grades = contexts[number].grades
+        own = labeler.own_targets(grades, similarities)[1].astype(np.float64)
+        own[: len(grades)] = 0.0
+        yield number, similarities, own / (own.sum() or 1.0)
+
+
 def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> HiddenPositives:
-    """Each positive of each query in turn, alone with grade 1, before the run's candidates; errors as `infer_from`."""
-    labeler.check(run, judged)
+    """Each positive of each query in turn, alone with grade 1, before the run's candidates."""
     alone = {qid: [(docid, 1) for docid, _ in pairs] for qid, pairs in judged.items()}
     contexts, _ = contexts_of(run, alone, labeler.params.context, labeler.source_of_rows, apart=True)
-    near, given = ([np.zeros(0)] * len(contexts) for _ in range(2))
-    for number, similarities, _ in labeler.compared(contexts):
-        own = labeler.own_targets(contexts[number].grades, similarities)[1][1:].astype(np.float64)
-        near[number], given[number] = labeler.to_positives(similarities)[1:], own / (own.sum() or 1.0)
-    qids, positives = [one.qid for one in contexts], docids_of(judged)
+    counts = np.array([one.size - 1 for one in contexts], dtype=np.int64)
+    near, given, ends = np.zeros(counts.sum()), np.zeros(counts.sum()), counts.cumsum()
+    for number, similarities, own in proportions(labeler, contexts):
+        part = slice(ends[number] - counts[number], ends[number])
+        near[part], given[part] = labeler.to_positives(similarities)[1:], own[1:]
+    positives = docids_of(judged)
     hidden = [docid in positives[one.qid] for one in contexts for docid in one.docids[1 : one.size]]
-    cases = np.repeat(np.arange(len(contexts)), [len(one) for one in near])
-    query = np.unique(qids, return_inverse=True)[1]
-    known = np.array([len(positives[qid]) for qid in qids])
-    near_all, given_all = (np.concatenate([np.zeros(0), *one]) for one in (near, given))
-    weights = 1.0 / np.bincount(query)[query]
-    return HiddenPositives(query[cases], cases, near_all, given_all, np.array(hidden, dtype=bool), known, weights)
+    cases, query = (
+        np.repeat(np.arange(len(contexts)), counts),
+        np.unique([one.qid for one in contexts], return_inverse=True)[1],
+    )
+    known = np.array([len(positives[one.qid]) for one in contexts])
+    return HiddenPositives(
+        query[cases], cases, near, given, np.array(hidden, dtype=bool), known, 1.0 / np.bincount(query)[query]
+    )
 
 
 def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> float:
@@ -147,20 +160,21 @@ class Listwise:
         return Listwise(*(values[chosen] for values in vars(self).values()))
 
     def products(self, flat: np.ndarray) -> np.ndarray:
-        """(C, N) float64: inner products of candidates and queries that a map changes to q + W q; flat: W, (d * d,)."""
+        """(C, N) float64: inner products of candidates and queries that a map changes to q + W q, -inf at padding.
+
+        flat: W, (d * d,).
+        """
         d = self.queries.shape[1]
         mapped = self.queries + self.queries @ flat.reshape(d, d).astype(np.float32).T
-        return np.matmul(self.documents, mapped[:, :, None])[:, :, 0].astype(np.float64)
+        products = np.matmul(self.documents, mapped[:, :, None])[:, :, 0].astype(np.float64)
+        return np.where(self.real, products, -np.inf)
 
-    def logs(self, scores: np.ndarray) -> np.ndarray:
-        """(C, N): log softmax of scores over the real candidates, 0 at padding."""
-        from scipy.special import log_softmax
 
-        return np.where(self.real, log_softmax(np.where(self.real, scores, -np.inf), axis=1), 0.0)
+def cross_entropy(wanted: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """(C, N): terms of the cross-entropy of targets and the softmax of scores, 0 at padding."""
+    from scipy.special import log_softmax
 
-    def losses(self, scores: np.ndarray) -> np.ndarray:
-        """(C,): cross-entropy of the hard targets."""
-        return -(self.hard * self.logs(scores)).sum(axis=1)
+    return -np.multiply(wanted, log_softmax(scores, axis=1), out=np.zeros(wanted.shape), where=wanted > 0)
 
 
 def held_out_losses(queries: Listwise) -> np.ndarray:
@@ -178,7 +192,7 @@ def held_out_losses(queries: Listwise) -> np.ndarray:
                 losses = np.empty(len(folds))
                 for fold, (out, rest, held) in enumerate(splits):
                     maps[fold] = fitted(rest, rest.targets(share), maps[fold], penalty, scale)
-                    losses[out] = held.losses(scale * held.products(maps[fold]))
+                    losses[out] = cross_entropy(held.hard, scale * held.products(maps[fold])).sum(axis=1)
                 if losses.mean() > best.mean():
                     break
                 best = losses
@@ -199,15 +213,15 @@ def best_share(losses: np.ndarray) -> float:
 def fitted(queries: Listwise, wanted: np.ndarray, start: np.ndarray, penalty: float, scale: float) -> np.ndarray:
     """(d * d,) float64: the map W of the lowest mean cross-entropy of q + W q, plus penalty |W|^2; wanted: targets."""
     from scipy.optimize import minimize
+    from scipy.special import softmax
 
     count = len(queries.queries)
 
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        logs = queries.logs(scale * queries.products(flat))
-        shares = np.where(queries.real, np.exp(logs), 0.0)
-        rest = ((shares - wanted) * (scale / count))[:, None].astype(np.float32)
+        scores = scale * queries.products(flat)
+        rest = ((softmax(scores, axis=1) - wanted) * (scale / count))[:, None].astype(np.float32)
         gradient = np.matmul(rest, queries.documents)[:, 0].T @ queries.queries
-        loss = -(wanted * logs).sum() / count
+        loss = cross_entropy(wanted, scores).sum() / count
         return loss + penalty * float(flat @ flat), gradient.astype(np.float64).ravel() + 2 * penalty * flat
 
     return minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
@@ -221,7 +235,9 @@ def _scale(queries: Listwise) -> float:
     spread = np.where(queries.real, products, np.nan)
     unit = 1.0 / max(float(np.nanmean(np.nanstd(spread, axis=1))), 1e-12)
     done = minimize_scalar(
-        lambda power: queries.losses(unit * 10.0**power * products).mean(), bounds=(-1.0, 2.0), method="bounded"
+        lambda power: cross_entropy(queries.hard, unit * 10.0**power * products).sum(axis=1).mean(),
+        bounds=(-1.0, 2.0),
+        method="bounded",
     )
     return float(unit * 10.0**done.x)
 
@@ -232,25 +248,25 @@ SEVERAL = 0.5  # of the queries must have several positives for their judgements
 
 
 @phase("learning the mass")
-def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> tuple[LabelParams, dict[str, Any]]:
-    """The share of probability that leaves the positives, and with "confident" the threshold of similarity.
+def learn_mass(labeler: Labeler, run: Run, validation: Judged) -> tuple[LabelParams, dict[str, Any]]:
+    """The share of probability that leaves the positives, and with mass=confident the threshold of similarity.
 
     If half of the validation queries have several positives, the share is `likeliest_share`, else `best_share` of
-    `held_out_losses`. The threshold is `even_threshold`; unjudged candidates count as not relevant.
+    `held_out_losses`, which needs vectors. The threshold is `even_threshold`; unjudged candidates count as not
+    relevant.
 
     Args:
-        mass: "share" or "confident".
         run: candidates of all these queries; validation: all known positives of validation queries.
 
     Returns:
-        Parameters of labels with `share` and `threshold`, and how they were learnt: `by` "judgements" or "loss" of
-        held-out positives, numbers of `queries` and of those with `several` positives, mean `losses` by share.
+        The labeler's parameters of labels with `share` and `threshold`, and how they were learnt: `by` "judgements" or
+        "loss" of held-out positives, numbers of `queries` and of those with `several` positives, mean `losses`.
 
     Raises:
         InputError: no validation query with candidates, or a loss without vectors.
     """
-    if not isinstance(labeler, VectorLabeler):
-        raise InputError(f"mass={mass}: takes rNN similarities, which the method {labeler.name} has not; expected own")
+    assert isinstance(labeler, VectorLabeler)
+    confident = labeler.label_params.mass == "confident"
     numbers = {qid: number for number, qid in enumerate(run.qids) if validation.get(qid)}
     qids = sorted(numbers, key=lambda qid: (fingerprint("mass", qid), qid))[:MOST]  # whatever their order
     if not qids:
@@ -259,33 +275,26 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> tup
     several = sum(len(pairs) > 1 for pairs in chosen.values())
     about: dict[str, Any] = {"by": "judgements", "queries": len(qids), "several": several}
     threshold: float | None = None
-    if mass == "confident" or several >= SEVERAL * len(qids):
+    if confident or several >= SEVERAL * len(qids):
         cases = hidden_positives(labeler, run, chosen)
-        threshold = even_threshold(cases) if mass == "confident" else None
+        threshold = even_threshold(cases) if confident else None
         share = likeliest_share(cases, -np.inf if threshold is None else threshold)
-        if mass == "confident" and threshold is None:
+        if confident and threshold is None:
             share = threshold = 0.0
-    elif labeler.inputs.has("vectors") and labeler.inputs.has("query vectors"):
-        values = held_out_losses(listwise(labeler, run, chosen))
-        share, means = best_share(values), values.mean(axis=1).tolist()
-        about |= {"by": "loss", "losses": {f"{one:g}": round(mean, 6) for one, mean in zip(SHARES, means, strict=True)}}
     else:
-        raise InputError(
-            f"{several} of {len(qids)} queries have several positives: the mass is learnt by the loss on held-out "
-            "positives, which needs vectors of queries and documents; give them, several positives, or a share"
-        )
+        values = held_out_losses(listwise(labeler, run, chosen))
+        share, means = best_share(values), values.mean(axis=1).round(6).tolist()
+        about |= {"by": "loss", "losses": {f"{one:g}": mean for one, mean in zip(SHARES, means, strict=True)}}
     above = f", to candidates of similarity {threshold:.3f} and more" if share and threshold else ""
     of_queries = f"{about['by']} of {len(qids)} queries, {several} with several positives"
-    say(f"mass learnt by {of_queries}: share {share:.3f}{above}" + ("" if share else ", labels are hard"))
-    return dataclasses.replace(labeler.label_params, mass=mass, share=share, threshold=threshold), about  # type: ignore[arg-type]
+    say(f"mass learnt by {of_queries}: share {share:.3f}{above}")
+    return dataclasses.replace(labeler.label_params, share=share, threshold=threshold), about
 
 
 def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:
     """The queries of `held_out_losses`: first candidates, hard targets, and labels of the other candidates."""
-    labeler.check(run, judged)
-    vectors, queries, size = labeler.inputs.vectors, labeler.inputs.query_vectors, labeler.params.context
-    labelled, _ = contexts_of(run, judged, size, labeler.source_of_rows)
-    wider, _ = contexts_of(run, judged, max(size, DEPTH), labeler.source_of_rows)
+    vectors, size = labeler.inputs.vectors, labeler.params.context
+    labelled, wider = (contexts_of(run, judged, most, vectors)[0] for most in (size, max(size, DEPTH)))
     shape = len(wider), max((one.size for one in wider), default=1)
     documents = np.zeros((*shape, vectors.dimension), dtype=np.float32)
     real, hard, others = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
@@ -293,10 +302,7 @@ def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:
         vectors.fetch(one.rows, documents[number, : one.size])
         real[number, : one.size] = True
         hard[number, : len(one.grades)] = targets.of_grades(one.grades)
-    for number, similarities, _ in labeler.compared(labelled):
-        given = labeler.own_targets(labelled[number].grades, similarities)[1]
-        others[number, : len(given)] = given
-    others[hard > 0] = 0.0
-    totals = others.sum(axis=1, keepdims=True)
-    asked = queries.of([one.qid for one in wider]).vectors.astype(np.float32)
-    return Listwise(asked, documents, real, hard, others / np.where(totals > 0, totals, 1.0))
+    for number, _, own in proportions(labeler, labelled):
+        others[number, : len(own)] = own
+    asked = np.array([labeler.of_query[one.qid] for one in wider], dtype=np.float32)
+    return Listwise(asked, documents, real, hard, others)

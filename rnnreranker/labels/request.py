@@ -13,16 +13,16 @@ from rnnreranker.base import command
 from rnnreranker.base.arguments import argument, flag
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, problems_of, refuse
+from rnnreranker.base.errors import problems_of, refuse
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import fields_of, find, make_params, names, no_method
+from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, check_names, hints_of, is_file_name, sections_of, setting
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
-from rnnreranker.labels.methods.base import Labeler, Source
+from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.base import givers
 from rnnreranker.rnn import RnnParams
@@ -59,20 +59,6 @@ class ChosenLabeler:
     def needs(self) -> frozenset[str]:
         """Needed inputs, with those of a teacher."""
         return find("labeler", self.name).needs_from(self.source, self.params)
-
-    @property
-    def takes_device(self) -> bool:
-        """Whether its teacher can compute on another device."""
-        taught = find("labeler", self.name).inner is not None
-        return taught and bool(self.params.chosen.method.takes_device)  # type: ignore[attr-defined]
-
-    def with_labels(self, **changed: Any) -> ChosenLabeler:
-        return dataclasses.replace(self, label_params=dataclasses.replace(self.label_params, **changed))
-
-    def made(self, inputs: Any, **others: Any) -> Labeler:
-        """The labeler; others: as in `Labeler`."""
-        kind: type[Labeler] = find("labeler", self.name)
-        return kind(inputs, self.params, self.label_params, source=self.source, **others)
 
 
 @dataclass(frozen=True)
@@ -117,8 +103,6 @@ def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
     """
     with naming(of, form):
         written = Written.read(form)
-        if written.name not in names("labeler"):
-            raise InputError(no_method("labeler", written.name))
         method, given, preset = find("labeler", written.name), dict(written.params), written.preset
         own = {field.name for field in fields_of(method)}
         hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
@@ -154,10 +138,10 @@ class JudgedRunRequest(ComputesOnDevices, Request):
     index: str | Path | IndexOnDisk | None = setting(None, INDEX)
     topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
     encoder: Form | None = setting(None, ENCODER)
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED)
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
     relevant: int = setting(1, "grade from which on a document is positive", at_least=1)
     documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
 
     @property
     def encoding(self) -> QueryEncoding:
@@ -165,14 +149,16 @@ class JudgedRunRequest(ComputesOnDevices, Request):
 
     def lacking(self, needs: frozenset[str], who: str) -> list[tuple[object, str]]:
         """Faults, as in `refuse`: missing arguments for some needs; who: has these needs."""
-        without, reads = self.topics is None, bool(needs & {"topics", "query tokens"})
         from_index = sorted(needs & {*givers(), *([] if self.documents else ["texts"])}, reverse=True)
-        blind = without and not reads and "query vectors" in needs and self.encoded_queries is None
-        index, topics = argument("index"), argument("topics")
+        reads = needs & {"topics", "query tokens"}
+        blind = reads or ("query vectors" in needs and self.encoded_queries is None)
+        either = argument("topics") + ("" if reads else f" or {argument('encoded_queries')}")
         return [
-            (from_index and self.index is None, f"{who} needs {index} (where {' and '.join(from_index)} come from)"),
-            (without and reads, f"{who} needs {topics} (texts of the queries)"),
-            (blind, f"{who} needs {topics} or {argument('encoded_queries')} (vectors of the queries)"),
+            (
+                from_index and self.index is None,
+                f"{who} needs {argument('index')} (where {' and '.join(from_index)} come from)",
+            ),
+            (blind and self.topics is None, f"{who} needs {either} (the queries)"),
         ]
 
 
@@ -186,26 +172,28 @@ class LabelsRequest(JudgedRunRequest):
         validation_qrels: all known positives of the run's queries; None = `qrels`.
         backend, address, jobs, shard_size: as in `make_shards`; labels do not depend on them.
         output: a parquet file; interrupted work resumes.
-        tsv, qrels_output, listwise, audit_output: other files of the labels, see `labels.export`.
+        tsv, qrels_output, listwise: other files of the labels, see `labels.export`.
     """
 
     method: Form = setting("evidence", "NAME:key=value,…, one of " + ", ".join(names("labeler")))
     depth: int = setting(1000, "candidates kept", at_least=1)
     pairs: str | None = setting(None, "published pairs, their negatives the candidates: file, ir_datasets id")
-    validation_qrels: Qrels | None = setting(None, "what mass=share and confident learn from (default: --qrels)")
-    backend: str = setting("threads", "who makes shards", one_of=lambda: [*BACKENDS])
+    validation_qrels: Qrels | None = setting(
+        None, "what mass=share and confident learn from (default: --qrels)", metavar="QRELS"
+    )
+    backend: str = setting("threads", "who makes shards", one_of=lambda: [*BACKENDS], metavar="NAME")
     address: str | None = setting(None, "of dask or ray (default: start one here)")
     jobs: int | None = setting(None, "shards at the same time (default: one per core)", at_least=1)
     shard_size: int = setting(SHARD, "queries of a shard", at_least=1)
     output: str | Path | None = setting(None, "labels to write", metavar="FILE.parquet")
     tsv: str | None = setting(None, "qid<TAB>docid<TAB>score")
-    qrels_output: str | None = setting(None, "TREC qrels; a query's largest target becomes --highest")
+    qrels_output: str | None = setting(None, "TREC qrels; a query's largest target becomes --highest", metavar="QRELS")
     highest: int = setting(100, "its grade", at_least=1)
     listwise: str | None = setting(None, "parquet of query, docs, labels for sentence-transformers")
     list_size: int = setting(16, "documents a query there", at_least=2)
-    audit: int | None = setting(None, "page with N queries' proposed positives", at_least=1)
-    audit_output: str | None = setting(None, "HTML (default: OUTPUT.audit.html)")
-    truth: str | None = setting(None, "fuller judgements: how many proposals are relevant")
+    truth: str | None = setting(
+        None, "fuller judgements: print how many candidates are relevant, by their target", metavar="QRELS"
+    )
 
     @cached_property
     def labeler(self) -> ChosenLabeler:
@@ -221,10 +209,10 @@ def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
     """
     asked_fields(request.documents, request.fields)
     labeler, output = request.labeler, request.output
-    texts = frozenset({"topics", "texts"} if request.listwise or request.audit else ())
+    texts = frozenset({"topics", "texts"} if request.listwise else ())
     refuse(
         *request.lacking(labeler.needs, argument("method", labeler.name)),
-        *request.lacking(texts, f"{argument('listwise')} or {argument('audit')}"),
+        *request.lacking(texts, argument("listwise")),
         (
             request.validation_qrels is not None and not unlearnt(labeler.label_params),
             f"{argument('validation_qrels')} goes with mass=share or confident, where no share or threshold is given",
@@ -234,11 +222,7 @@ def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
             f"{argument('output', output)}: expected a name that ends in .parquet ({argument('tsv')} writes text)",
         ),
         *((True, problem) for problem in problems_of(lambda: check_backend(request.backend, request.address))),
-        *(
-            (getattr(request, name) and not request.audit, f"{argument(name)} goes with {argument('audit')} N")
-            for name in ("audit_output", "truth")
-        ),
         *others,
     )
     _ = request.devices, request.encoding  # each says what is wrong with it
-    check_writable(output, request.tsv, request.qrels_output, request.listwise, request.audit_output)
+    check_writable(output, request.tsv, request.qrels_output, request.listwise)

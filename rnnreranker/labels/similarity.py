@@ -65,11 +65,11 @@ class VectorSimilarity(Similarity):
             for b, length in enumerate(self.lengths.tolist()):
                 context = self.vectors[b, : length + 1]
                 rows = context[probes] @ context.T  # (P, m)
-                low, high = rows[:, 1:].min(axis=1, keepdims=True), rows[:, 1:].max(axis=1, keepdims=True)
                 if self.params.scale == "minmax":
+                    low, high = _range(rows)
                     if (np.abs(low + high) / 2 > OUTWEIGHED * (high - low)).any():
                         rows = context[probes].astype(np.float64) @ context.T.astype(np.float64)
-                        low, high = rows[:, 1:].min(axis=1, keepdims=True), rows[:, 1:].max(axis=1, keepdims=True)
+                        low, high = _range(rows)
                     rows = (rows - low) / np.where(high > low, high - low, 1.0)
                 elif self.params.normalize is not None:
                     rows = rows / _divisor(rows, self.params.normalize)
@@ -81,6 +81,11 @@ class VectorSimilarity(Similarity):
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
         given = {"probes": probes.tolist(), "lengths": self.lengths, "threads": self.threads}
         return _finite(jaccard_similarity(self.vectors, self.params, **given))
+
+
+def _range(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and highest values of each row, (P, 1), without the query's column."""
+    return rows[:, 1:].min(axis=1, keepdims=True), rows[:, 1:].max(axis=1, keepdims=True)
 
 
 def _finite(similarities: np.ndarray) -> np.ndarray:

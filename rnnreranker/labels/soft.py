@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ TOLERANCE = 1e-3  # how far the targets of a query may be from 1 in sum; float32
 KEY = b"rnnreranker"  # of the file's metadata: a JSON object
 ROW_GROUP = 4096  # queries
 KINDS: dict[str, Any] = {"docids": object, "scores": np.float32, "targets": np.float32, "positive": np.bool_}
-IDS = "expected distinct strings that are not empty"
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,9 @@ class SoftLabels:
     Raises:
         InputError: a broken invariant, with the query.
 
-    >>> labels = SoftLabels.from_lists(["q"], [["b", "a"]], [[0.5, 0.5]], [[0.75, 0.25]], [[True, False]])
+    >>> offsets, docids = np.array([0, 2]), np.array(["b", "a"], dtype=object)
+    >>> half, positive = np.array([0.75, 0.25], dtype=np.float32), np.array([True, False])
+    >>> labels = SoftLabels(("q",), offsets, docids, half, half, positive)
     >>> [(one.qid, one.docids, one.targets.tolist()) for one in labels]
     [('q', ['b', 'a'], [0.75, 0.25])]
     """
@@ -70,49 +71,31 @@ class SoftLabels:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        offsets, lengths, scores, targets = self.offsets, np.diff(self.offsets), self.scores, self.targets
-        if len(lengths) != len(self.qids) or (lengths < 1).any() or offsets[0] or offsets[-1] != len(self.docids):
+        lengths, scores, targets = np.diff(self.offsets), self.scores, self.targets
+        whole = self.offsets[0] == 0 and self.offsets[-1] == len(self.docids)
+        if len(lengths) != len(self.qids) or (lengths < 1).any() or not whole:
             raise InputError(
-                f"offsets {brief(offsets)} for {len(self.qids)} queries and {len(self.docids)} candidates; expected "
-                "one more integer than queries, from 0 rising to the number of candidates"
+                f"offsets {brief(self.offsets)} for {len(self.qids)} queries and {len(self.docids)} candidates; "
+                "expected one more integer than queries, from 0 rising to the number of candidates"
             )
         for name, kind in KINDS.items():
             values = getattr(self, name)
             if values.shape != self.docids.shape or values.dtype != kind:
                 raise InputError(f"{name}: {brief(values)}; expected one {np.dtype(kind)} a docid")
         _check_ids(self.qids, "query id")
-        query, docids = np.repeat(np.arange(len(lengths)), lengths), self.docids.tolist()
-        for qid, first, last in zip(self.qids, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-            _check_ids(docids[first:last], f"query {qid}: docid")
+        for number, qid in enumerate(self.qids):
+            _check_ids(self.docids[self._entries(number)].tolist(), f"query {qid}: docid")
+        query = np.repeat(np.arange(len(lengths)), lengths)
         sums, positives = (np.bincount(query, one, len(lengths))[query] for one in (targets, self.positive))
-        for wrong, says in (
-            (~((targets >= 0) & (targets <= 1 + TOLERANCE)), "target {1:g} of {0}; expected a probability in 0..1"),
-            (np.isnan(scores) | np.isposinf(scores), "score {2:g} of {0}; expected a finite one, or -inf for none"),
-            (np.abs(sums - 1) > TOLERANCE, f"targets sum to {{3:.6g}}; expected 1 (within {TOLERANCE:g})"),
-            (positives == 0, "no positive; expected a candidate that is judged relevant"),
+        for good, said in (
+            ((targets >= 0) & (targets <= 1 + TOLERANCE), "target {1:g} of {0}; expected a probability in 0..1"),
+            (scores < np.inf, "score {2:g} of {0}; expected a finite one, or -inf for none"),
+            (np.abs(sums - 1) <= TOLERANCE, f"targets sum to {{3:.6g}}; expected 1 (within {TOLERANCE:g})"),
+            (positives > 0, "no positive; expected a candidate that is judged relevant"),
         ):
-            if wrong.any():
-                at = int(np.argmax(wrong))
-                said = says.format(docids[at], targets[at], scores[at], sums[at])
-                raise InputError(f"query {self.qids[query[at]]}: {said}")
-
-    @classmethod
-    def from_lists(
-        cls,
-        qids: Sequence[str],
-        docids: Sequence[Sequence[str]],
-        scores: Sequence[Sequence[float]],
-        targets: Sequence[Sequence[float]],
-        positive: Sequence[Sequence[bool]],
-        metadata: Mapping[str, Any] | None = None,
-    ) -> SoftLabels:
-        """Labels from one list per query in each column. InputError: different lengths, or as the constructor."""
-        import pyarrow
-
-        schema, columns = _schema(metadata or {}), (qids, docids, scores, targets, positive)
-        with _refusing("labels"):
-            given = dict(zip(schema.names, map(list, columns), strict=True))
-            return cls._of(pyarrow.table(given, schema), dict(metadata or {}))
+            for at in np.flatnonzero(~good)[:1]:
+                shown = said.format(self.docids[at], targets[at], scores[at], sums[at])
+                raise InputError(f"query {self.qids[query[at]]}: {shown}")
 
     @classmethod
     @phase("reading labels")
@@ -123,26 +106,18 @@ class SoftLabels:
             InputError: a missing, damaged or other file, or invalid values, with file and query.
         """
         with _opened(path) as (file, metadata):
-            return cls._of(_table(file), metadata)
-
-    @classmethod
-    def _of(cls, table: pyarrow.Table, metadata: dict[str, Any]) -> SoftLabels:
-        """The labels of a table of `_schema`."""
-        qids = tuple(table.column("qid").to_pylist())
-        flat, lengths = dict[str, np.ndarray](), dict[str, np.ndarray]()
-        for name, kind in KINDS.items():
-            column = table.column(name).combine_chunks()
-            values = column.flatten()
-            if column.null_count or values.null_count:
-                raise InputError(f"a null in {name}; expected lists without")
-            flat[name] = values.to_numpy(zero_copy_only=False).astype(kind)  # a copy, which may be written to
-            lengths[name] = column.value_lengths().to_numpy()
-            if (other := np.flatnonzero(lengths[name] != lengths["docids"])).size:
-                numbers = [one[other[0]] for one in (lengths["docids"], lengths[name])]
-                raise InputError(
-                    "query {}: {} docids but {} {}; expected as many".format(qids[other[0]], *numbers, name)
-                )
-        return cls(qids, np.cumsum([0, *lengths["docids"]], dtype=np.int64), **flat, metadata=metadata)
+            table, flat, lengths = _table(file), dict[str, np.ndarray](), dict[str, np.ndarray]()
+            qids = tuple(table.column("qid").to_pylist())
+            for name, kind in KINDS.items():
+                column = table.column(name).combine_chunks()
+                values = column.flatten()
+                if column.null_count or values.null_count:
+                    raise InputError(f"a null in {name}; expected lists without")
+                flat[name] = values.to_numpy(zero_copy_only=False).astype(kind)  # a copy, which may be written to
+                lengths[name] = column.value_lengths().to_numpy()
+                if (other := lengths[name] != lengths["docids"]).any():
+                    raise InputError(f"query {qids[other.argmax()]}: docids and {name} differ in length")
+            return cls(qids, np.cumsum([0, *lengths["docids"]], dtype=np.int64), **flat, metadata=metadata)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a parquet file (zstd), one row a query; equal labels give equal bytes."""
@@ -150,11 +125,12 @@ class SoftLabels:
 
         schema, offsets = _schema(self.metadata), pyarrow.array(self.offsets, pyarrow.int32())
         lists = [
-            pyarrow.ListArray.from_arrays(offsets, pyarrow.array(getattr(self, one.name), one.type.value_type))
-            for one in list(schema)[1:]
+            pyarrow.ListArray.from_arrays(
+                offsets, pyarrow.array(getattr(self, name), schema.field(name).type.value_type)
+            )
+            for name in KINDS
         ]
-        table = pyarrow.table([pyarrow.array(self.qids, pyarrow.string()), *lists], schema=schema)
-        _write(path, [table], schema)
+        _write(path, pyarrow.table([pyarrow.array(self.qids, pyarrow.string()), *lists], schema=schema))
 
     def frame(self) -> pandas.DataFrame:
         """A row a candidate: qid, docid, score, target, positive."""
@@ -183,16 +159,18 @@ class SoftLabels:
     def _numbers(self) -> dict[str, int]:
         return {qid: number for number, qid in enumerate(self.qids)}
 
+    def _entries(self, query: int) -> slice:
+        return slice(self.offsets[query], self.offsets[query + 1])
+
     def _at(self, query: int) -> Labels:
-        entries = slice(self.offsets[query], self.offsets[query + 1])
-        docids, *others = (getattr(self, name)[entries] for name in KINDS)
+        docids, *others = (getattr(self, name)[self._entries(query)] for name in KINDS)
         return Labels(self.qids[query], docids.tolist(), *others)
 
 
 def _check_ids(ids: Sequence[Any], what: str) -> None:
     if len({one for one in ids if isinstance(one, str) and one}) < len(ids):
-        wrong = (one for at, one in enumerate(ids) if not isinstance(one, str) or not one or one in ids[:at])
-        raise InputError(f"{what} {next(wrong)!r}; {IDS}")
+        wrong = next(one for at, one in enumerate(ids) if not isinstance(one, str) or not one or one in ids[:at])
+        raise InputError(f"{what} {wrong!r}; expected distinct strings that are not empty")
 
 
 def described(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -206,42 +184,37 @@ def write_joined(
 ) -> None:
     """Write the queries of several label files, with distinct queries, into one.
 
-    The bytes are those of `SoftLabels.write`; memory holds one file and one row group.
+    The bytes are those of `SoftLabels.write`.
 
     Raises:
         InputError: an output that cannot be written, a damaged file.
     """
 
-    def table(path: str | os.PathLike[str]) -> pyarrow.Table:
-        with _opened(path) as (file, _):
-            return _table(file)
+    import pyarrow
 
-    _write(output, map(table, paths), _schema(metadata))
+    tables = []
+    for path in paths:
+        with _opened(path) as (file, _):
+            tables.append(_table(file))
+    _write(output, pyarrow.concat_tables(tables).cast(_schema(metadata)))
 
 
 @contextlib.contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[pyarrow.parquet.ParquetFile, dict[str, Any]]]:
     """A label file with its metadata; errors in the block name the file."""
+    import pyarrow
     import pyarrow.parquet as parquet
 
     path = path_of(path, "a label file")
     if not path.is_file():
         raise InputError(f"{path}: no such label file; make one with python -m rnnreranker.labels")
-    with _refusing(str(path)), parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        described = (file.schema_arrow.metadata or {}).get(KEY, b"").decode()
-        yield file, parse_record(described, "its metadata, key rnnreranker")
-
-
-@contextlib.contextmanager
-def _refusing(where: str) -> Iterator[None]:
-    """A block whose errors, also those of Arrow, become one line."""
-    import pyarrow
-
     try:
-        yield
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            described = (file.schema_arrow.metadata or {}).get(KEY, b"").decode()
+            yield file, parse_record(described, "its metadata, key rnnreranker")
     except (pyarrow.ArrowException, OSError, MemoryError, ValueError, KeyError, TypeError) as error:
         reason = str(error) if isinstance(error, InputError) else f"no soft labels, or damaged ones ({brief(error)})"
-        raise InputError(f"{where}: {reason}; expected a file of python -m rnnreranker.labels") from None
+        raise InputError(f"{path}: {reason}; expected a file of python -m rnnreranker.labels") from None
 
 
 def _table(file: pyarrow.parquet.ParquetFile) -> pyarrow.Table:
@@ -259,18 +232,11 @@ def _schema(metadata: Mapping[str, Any]) -> pyarrow.Schema:
     return pyarrow.schema([("qid", pyarrow.string()), *lists], metadata={KEY: described})
 
 
-def _write(path: str | os.PathLike[str], tables: Iterable[pyarrow.Table], schema: pyarrow.Schema) -> None:
-    """Write tables in row groups of ROW_GROUP rows, whatever the length of each table."""
-    import pyarrow
+def _write(path: str | os.PathLike[str], table: pyarrow.Table) -> None:
+    """Write a table in row groups of ROW_GROUP rows, whatever its chunks."""
     import pyarrow.parquet as parquet
 
-    waiting = schema.empty_table()
     options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
-    with write_atomically(path) as stream, parquet.ParquetWriter(stream, schema, **options) as file:
-        for table in tables:
-            waiting = pyarrow.concat_tables([waiting, table.cast(schema)])
-            while len(waiting) >= ROW_GROUP:
-                file.write_table(waiting.slice(0, ROW_GROUP).combine_chunks(), row_group_size=ROW_GROUP)
-                waiting = waiting.slice(ROW_GROUP)
-        if len(waiting):
-            file.write_table(waiting.combine_chunks(), row_group_size=ROW_GROUP)
+    with write_atomically(path) as stream, parquet.ParquetWriter(stream, table.schema, **options) as file:
+        for first in range(0, len(table), ROW_GROUP):
+            file.write_table(table.slice(first, ROW_GROUP).combine_chunks(), row_group_size=ROW_GROUP)

@@ -268,7 +268,7 @@ def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, qu
     Raises:
         InputError: no topic has a judgement of grade 1 or more, or none of those has candidates.
     """
-    from rnnreranker.labels.methods.base import make_labeler
+    from rnnreranker.labels.methods.simple import HardLabeler
 
     positive = set(qrels.loc[qrels["relevance"] >= 1, "query_id"])
     chosen = [qid for qid in topics if qid in positive][:queries]
@@ -280,7 +280,7 @@ def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, qu
         )
     if left := len(chosen) - len(known):
         say(f"{counted(left, 'validation query', 'validation queries')} without candidates left out")
-    return make_labeler("hard", Inputs()).infer(run, qrels[qrels["query_id"].isin(known)])
+    return HardLabeler(Inputs()).infer(run, qrels[qrels["query_id"].isin(known)])
 
 
 def split(qids: Iterable[str], share: float, seed: int) -> set[str]:

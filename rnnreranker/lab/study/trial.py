@@ -251,14 +251,13 @@ class Studied:
 
     def _without_likely_positives(self, run: Run, task: Task, by: str) -> Run:
         """The run without the 10% of its candidates that are most similar to a positive."""
-        from rnnreranker.labels.negatives import mine_negatives, suspicion
+        from rnnreranker.labels.negatives import mine_negatives
 
         given = {"topics": task.topics, "encoder": self.request.encoder if self.fixed else None}
         mined = mine_negatives(run, task.part(validation=False), self.opened, by, **given)
-        scores = run.to_dict()
-        for pool in mined.pools:
-            for row in np.flatnonzero((suspicion(pool, by) > mined.threshold).any(0)):
-                scores[pool.qid].pop(pool.candidates[row], None)
+        scores, likely = run.to_dict(), mined.pairs[mined.suspicion > mined.threshold]
+        for qid, docid in zip(likely["qid"], likely["docid"], strict=True):
+            scores[qid].pop(docid, None)
         return _run_of(scores)
 
     def labelled(self, task: Task, arm: Arm, run: Run, folder: Path) -> tuple[SoftLabels, Index, dict[str, Any]]:
@@ -354,7 +353,7 @@ class Studied:
         return record
 
     def _distances(self, index: Index, topics: Mapping[str, str]) -> dict[str, Any]:
-        from rnnreranker.labels.judged import positives_of
+        from rnnreranker.labels.methods.base import positives_of
         from rnnreranker.search.queries import QueryEncoding, query_vectors
 
         judged, source = positives_of(self.qrels), index.vectors

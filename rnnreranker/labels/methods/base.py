@@ -1,14 +1,14 @@
-"""Labelers: from a run and sparse judgements to soft labels.
+"""Labelers: from a run and sparse judgements to soft labels; contexts: positives, then other candidates.
 
 `ContextLabeler` scores one query at a time; `VectorLabeler` compares vectors, or documents of a graph, in batches.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -20,23 +20,129 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, defaults_of, find
 from rnnreranker.labels import targets
-from rnnreranker.labels.judged import Judged, JudgedContext, contexts_of, positives_of
 from rnnreranker.labels.params import SHARED, LabelParams, unlearnt
 from rnnreranker.labels.similarity import BYTES, Asked, GraphSimilarity, Similarity, VectorSimilarity, padded
 from rnnreranker.labels.soft import SoftLabels
-from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.parts.vectors.of_run import HasRows
     from rnnreranker.runs import Run
 
 BATCH_BYTES = 8 * 2**20  # of vectors held at a time, or of rows of a graph and what is made of them
 Source = Literal["vectors", "neighbours"]
 BOTH = {"vectors", "neighbours"}  # read by the same rows
 Pair = tuple[np.ndarray, np.ndarray]
+Judged = Mapping[str, Sequence[tuple[str, int]]]  # query id -> its positives with their grades
+
+
+def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -> dict[str, list[tuple[str, int]]]:
+    """Positives of every query with their grades, in the order of the judgements.
+
+    Args:
+        qrels: columns query_id, doc_id, relevance.
+        relevant: lowest positive grade, 1 or more; source: name of the judgements, for messages.
+
+    Raises:
+        InputError: no judgement reaches it.
+    """
+    chosen = qrels[qrels["relevance"] >= relevant]
+    if not len(chosen):
+        raise InputError(
+            f"{source or 'qrels'}: no judgement has a grade of {relevant} or more (the highest is "
+            f"{qrels['relevance'].max()}); there is nothing to make labels from"
+        )
+    positives: dict[str, list[tuple[str, int]]] = {}
+    columns = (chosen[name].tolist() for name in ("query_id", "doc_id", "relevance"))
+    for qid, docid, grade in zip(*columns, strict=True):
+        positives.setdefault(qid, []).append((docid, int(grade)))
+    return positives
+
+
+def docids_of(judged: Judged) -> dict[str, set[str]]:
+    """Query id → docids of its positives."""
+    return {qid: {docid for docid, _ in pairs} for qid, pairs in judged.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedContext:
+    """One query's n candidates: positives in the order of the judgements, then the run's.
+
+    docids: n, the first `size` are the context; rows: (size,) int64; grades: (R,) float64, of the first R candidates;
+    positive: (n,) bool; ranks: (size,) int64 in the run from 0, distinct; scores: (size,) float64 of the run, of
+    positives that it lacks the lowest of the context.
+    """
+
+    qid: str
+    docids: list[str]
+    rows: np.ndarray
+    grades: np.ndarray
+    positive: np.ndarray
+    ranks: np.ndarray
+    scores: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Candidates in the context."""
+        return len(self.rows)
+
+
+def contexts_of(
+    run: Run, judged: Judged, size: int, vectors: HasRows | None, apart: bool = False, whole: bool = False
+) -> tuple[list[JudgedContext], int]:
+    """Contexts of the run's queries with positives, and the number of positives without a vector.
+
+    A positive that the run lacks displaces the last candidate; one without a vector is dropped. Without `vectors`,
+    which may be a graph, rows are 0.
+
+    Args:
+        size: candidates of a context.
+        apart: a context for every positive alone.
+        whole: all positives take part, however many.
+
+    Raises:
+        InputError: a candidate of the run has no vector.
+    """
+    every = [docid for qid in run for docid, _ in judged.get(qid, ())]
+    lists = run.docids.tolist(), every
+    of_run, known = (np.zeros(len(one), np.int64) if vectors is None else vectors.rows(one) for one in lists)
+    if len(lost := run.docids[of_run < 0]):
+        raise InputError(
+            f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: "
+            f"{', '.join(map(str, lost[:3]))}); use the index that the run was made from"
+        )
+    row_of = dict(zip(every, known.tolist(), strict=True))
+    contexts = list[JudgedContext]()
+    for qid, first, last in zip(run.qids, run.offsets[:-1], run.offsets[1:], strict=True):
+        part = slice(first, last)
+        docids, rows, scores = run.docids[run.rows[part]].tolist(), of_run[run.rows[part]], run.scores[part]
+        pairs = [pair for pair in judged.get(qid, ()) if row_of[pair[0]] >= 0]
+        rank_of = {docid: rank for rank, docid in enumerate(docids)} if pairs else {}
+        for visible in ([pair] for pair in pairs) if apart else [pairs] if pairs else []:
+            taken = max(size, len(visible)) if whole else size
+            names = [docid for docid, _ in visible]
+            ranks = np.array([rank_of.get(docid, -1) for docid in names], dtype=np.int64)
+            others = np.delete(np.arange(len(docids)), ranks[ranks >= 0])
+            of_context = np.concatenate([ranks, others])[:taken]
+            lacking = of_context < 0  # positives that the run does not have
+            values = np.append(scores, 0.0)[of_context]
+            values[lacking] = min(values[~lacking].tolist(), default=0.0)
+            of_context[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
+            contexts.append(
+                JudgedContext(
+                    qid,
+                    [*names, *(docids[rank] for rank in others.tolist())],
+                    np.concatenate([[row_of[docid] for docid in names], rows[others]])[:taken].astype(np.int64),
+                    np.array([grade for _, grade in visible[:taken]], dtype=np.float64),
+                    np.arange(len(names) + len(others)) < len(names),
+                    of_context,
+                    values,
+                )
+            )
+    return contexts, int((known < 0).sum())
 
 
 class Labeler(ABC):
@@ -45,7 +151,6 @@ class Labeler(ABC):
     Args:
         inputs: what the method needs.
         params: of the class `Params`; label_params: from scores to targets; None = the defaults.
-        relevant: lowest positive grade.
         threads: None = one per core; results do not depend on it.
         devices: of a teacher; None = its own.
         source: of similarities, "vectors" or "neighbours", the graph of the collection.
@@ -71,25 +176,20 @@ class Labeler(ABC):
         params: Any = None,
         label_params: LabelParams | None = None,
         *,
-        relevant: int = 1,
         threads: int | None = None,
         devices: Devices | None = None,
         source: Source = "vectors",
     ) -> None:
-        if params is not None and not isinstance(params, self.Params):
-            raise InputError(f"method {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
         self.params = defaults_of(type(self)) if params is None else params
         self.reads = self.needs_from(source, self.params)
         if lost := sorted(need for need in self.reads if not inputs.has(need)):
             raise InputError(f"method {self.name}: needs {' and '.join(lost)}, which were not given")
         self.inputs = inputs
         self.label_params = label_params or LabelParams()
-        self.relevant, self.threads, self.devices, self.source = relevant, threads, devices, source
+        self.threads, self.devices, self.source = threads, devices, source
         mass = self.label_params.mass
         if mass not in (None, "own") and not isinstance(self, VectorLabeler):
             raise InputError(f"mass={mass}: takes rNN similarities, which the method {self.name} has not; expected own")
-        if unknown := unlearnt(self.label_params):
-            raise InputError(f"mass={mass}: {' and '.join(unknown)} not known; give it, or learn it from judgements")
 
     @classmethod
     def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
@@ -116,11 +216,10 @@ class Labeler(ABC):
         Raises:
             InputError: no positives, or inputs that lack a query or candidate.
         """
-        return self.infer_from(run, positives_of(qrels, self.relevant))[0]
+        return self.infer_from(run, positives_of(qrels))[0]
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """The labels, and the number of positives without a vector; prints the remark."""
-        self.check(run, judged)
         size = getattr(self.params, "context", 2**31 - 1)
         contexts, without = contexts_of(run, judged, size, self.source_of_rows, whole=self.whole)
         offsets = np.cumsum([0, *(len(one.docids) for one in contexts)], dtype=np.int64)
@@ -135,15 +234,12 @@ class Labeler(ABC):
         qids = tuple(one.qid for one in contexts)
         return SoftLabels(qids, offsets, docids, *columns, positive, self.describe()), without
 
-    def check(self, run: Run, judged: Judged) -> None:  # noqa: B027  not every method reads vectors
-        """Check that the inputs cover the run. InputError: they do not."""
-
     def remark(self) -> str:
         """A remark on the queries labelled since the last call, or ""."""
         return ""
 
     def describe(self) -> dict[str, Any]:
-        metadata: dict[str, Any] = {"method": self.name, "relevant": self.relevant}
+        metadata: dict[str, Any] = {"method": self.name}
         if self.params.to_dict():
             metadata[self.Params.section or "params"] = self.params.to_dict()
         if (source := self.source_of_rows) is not None:
@@ -192,13 +288,6 @@ class VectorLabeler(Labeler):
     @abstractmethod
     def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
         """(B, R, N) float32: every candidate against every positive; positives: (R,) elements of the contexts."""
-
-    def check(self, run: Run, judged: Judged) -> None:
-        if "query vectors" in self.reads:
-            labelled = run.of_queries([bool(judged.get(qid)) for qid in run])
-            query_rows(labelled, self.inputs.query_vectors, self.inputs.vectors.dimension)
-        if self.reads >= BOTH:
-            vector_rows(self.inputs.neighbours, run, skip=True, beside=self.inputs.vectors)
 
     def describe(self) -> dict[str, Any]:
         metadata = super().describe()
@@ -253,6 +342,10 @@ class VectorLabeler(Labeler):
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Iterator[tuple[int, Pair]]:
         params = self.label_params
+        if unknown := unlearnt(params):
+            raise InputError(
+                f"mass={params.mass}: {' and '.join(unknown)} not known; give it, or learn it from judgements"
+            )
         for number, similarities, others in self.compared(contexts):
             grades = contexts[number].grades
             scores, own = self.own_targets(grades, similarities)
@@ -274,23 +367,6 @@ class VectorLabeler(Labeler):
         """(n,) float64: the mean of (R, n) similarities, or the maximum if `aggregate` says so, without grades."""
         how = "max" if self.label_params.aggregate == "max" else "mean"
         return targets.aggregated(similarities, np.ones(len(similarities)), how)
-
-
-def make_labeler(
-    name: str, inputs: Inputs, params: Any = None, label_params: LabelParams | None = None, **others: Any
-) -> Labeler:
-    """The labeler of a name, of any package; the arguments are those of `Labeler`.
-
-    Parameters of another class are ignored, but those of a base class are completed by the defaults.
-
-    Raises:
-        InputError: unknown method, or as its constructor.
-    """
-    kind = find("labeler", name)
-    own = params if isinstance(params, kind.Params) else None
-    if own is None and params is not None and issubclass(kind.Params, type(params)):
-        own = dataclasses.replace(defaults_of(kind), **params.to_dict())
-    return kind(inputs, own, label_params, **others)
 
 
 def labeler_of(metadata: Mapping[str, Any], inputs: Inputs) -> Any:

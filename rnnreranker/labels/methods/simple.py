@@ -11,8 +11,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.labels import targets
-from rnnreranker.labels.judged import JudgedContext
-from rnnreranker.labels.methods.base import ContextLabeler, Labeler, Pair, Source, VectorLabeler
+from rnnreranker.labels.methods.base import ContextLabeler, JudgedContext, Labeler, Pair, Source, VectorLabeler
 from rnnreranker.labels.similarity import Asked, Similarity, padded
 from rnnreranker.methods.rerank.base import inner_products
 from rnnreranker.rnn import RnnParams
@@ -91,7 +90,7 @@ class HardLabeler(Labeler):
     name = "hard"
 
     def describe(self) -> dict[str, Any]:
-        return {"method": self.name, "relevant": self.relevant}
+        return {"method": self.name}
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Iterator[tuple[int, Pair]]:
         for number, one in enumerate(contexts):
@@ -160,8 +159,11 @@ class JointLabeler(VectorLabeler):
     def asked(self, contexts: Sequence[JudgedContext]) -> Asked:
         scores, products = padded([one.scores for one in contexts]), None
         if self.params.queries == "encoded":
-            fetch = self.inputs.vectors.fetch
-            products = padded([inner_products(self.of_query[one.qid], fetch(one.rows)) for one in contexts])
+            vectors = self.inputs.vectors
+            for one in contexts:
+                if (vectors.rows(one.docids[: one.size]) != one.rows).any():
+                    raise InputError(f"query {one.qid}: docids have other rows in the graph than in the vectors")
+            products = padded([inner_products(self.of_query[one.qid], vectors.fetch(one.rows)) for one in contexts])
         elif self.params.queries == "run":
             products = scores
         return Asked(padded([one.ranks for one in contexts], np.iinfo(np.int64).max), scores, products)

@@ -14,8 +14,8 @@ from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.labels.judged import JudgedContext
-from rnnreranker.labels.methods.base import ContextLabeler, Source
+from rnnreranker.labels.export import check_texts
+from rnnreranker.labels.methods.base import ContextLabeler, JudgedContext, Source
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import NEEDS, PrfParams, PrfReranker
 from rnnreranker.parts.terms.word_weights import CollectionWeights, SharedWords, distributions
@@ -91,7 +91,8 @@ class TeacherLabeler(ContextLabeler):
     @cached_property
     def teacher(self) -> Reranker:
         chosen = self.params.chosen
-        return chosen.method(self.inputs, chosen.params, threads=self.threads, device=self.devices)
+        devices = self.devices if chosen.method.takes_device else None
+        return chosen.method(self.inputs, chosen.params, threads=self.threads, device=devices)
 
 
 @dataclass(frozen=True)
@@ -164,21 +165,18 @@ class TermWeightLabeler(ContextLabeler):
         return needs - {"terms"} | {"texts"} if params.weights == "scorer" else needs
 
     def describe(self) -> dict[str, Any]:
-        metadata = super().describe()
-        return metadata if self._scorer is None else metadata | {"scorer": self._scorer.digest}
+        scorer = _scorer_of(self.params.scorer)
+        return super().describe() | ({} if scorer is None else {"scorer": scorer.digest})
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         text = self.inputs.topics[one.qid]
-        if self._scorer is None:
+        if (scorer := _scorer_of(self.params.scorer)) is None:
             [query] = self._weights.of_texts([text])
             documents = self._weights.of_documents(one.rows)
         else:
             texts = self.inputs.texts
-            if lost := [docid for docid in one.docids[: one.size] if docid not in texts]:
-                raise InputError(
-                    f"query {one.qid}: no text of {lost[0]}; give the documents that the run was made from"
-                )
-            query, *documents = self._scorer.weights([text, *(texts[docid] for docid in one.docids[: one.size])])
+            check_texts((), one.docids[: one.size], {}, texts)
+            query, *documents = scorer.weights([text, *(texts[docid] for docid in one.docids[: one.size])])
         if not query:
             notice(f"query {one.qid}: no word of it is known, so the scores of all candidates are 0")
         return distributions(query, documents, self.params)[0]
@@ -187,14 +185,12 @@ class TermWeightLabeler(ContextLabeler):
     def _weights(self) -> CollectionWeights:
         return CollectionWeights(self.inputs.terms)
 
-    @cached_property
-    def _scorer(self) -> TermScorer | None:
-        return None if self.params.scorer is None else _loaded(self.params.scorer)
-
 
 @lru_cache(maxsize=1)
-def _loaded(path: str) -> TermScorer:
-    """The scorer that all shards of a process share."""
+def _scorer_of(path: str | None) -> TermScorer | None:
+    """The scorer that all shards of a process share, None without a path."""
+    if path is None:
+        return None
     from rnnreranker.encode.words.scorer import TermScorer
 
     return TermScorer(path)

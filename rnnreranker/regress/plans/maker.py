@@ -229,7 +229,7 @@ class Maker:
         own = model.step_needs.get(key, {})
         asked = {"run": run, **source, "topics": model.topics, "qrels": model.qrels, **encoder}
         asked |= {"method" if labeler else "filter": method, **options, "output": made}
-        asked |= _device(own if labeler and labeler.takes_device else {})
+        asked |= _device(own if labeler else {})
         return self._add(key, asked, made, own, parts)
 
     def _own(self, model: Model) -> IndexEntry | None:
