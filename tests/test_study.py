@@ -253,7 +253,7 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ({"arms": ["a:loss=kk"]}, "arms=a:loss=kk: loss=kk: no such loss; known: bce, "),
         (
             {"arms": ["a:labels=evidnce"]},
-            "arms=a:labels=evidnce: labels=evidnce: labeler evidnce: no such labeler; did you",
+            "arms=a:labels=evidnce: labels=evidnce: evidnce: no such labeler; did you",
         ),
         ({"arms": ["a:labels=arm"]}, "arms=a:labels=arm: labels=arm: name missing"),
         ({"arms": ["a:labels=term-scorer:product=sum"]}, "arms=a:labels=term-scorer:product=sum: labels=term-scorer"),
