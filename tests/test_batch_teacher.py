@@ -12,7 +12,8 @@ from rnnreranker import InputError, SoftLabels
 from rnnreranker.index.opening import open_index
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.groups import BatchTeacher, Groups
-from rnnreranker.train.text import documents_of, label
+from rnnreranker.train.params import LateParams
+from rnnreranker.train.text import in_batch
 from tests import test_colbert_prf as prf
 from tests import test_labels_collective as collective
 
@@ -35,10 +36,10 @@ def test_every_document_of_a_batch_has_its_score(
     monkeypatch.setattr(prf, "SPECIAL", (0, 1, 2, 3, 4, 45))
     how = ["--method", f"{METHOD},positives=true"] if positives else COLLECTIVE
     labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
-    groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]
-    docids = documents_of(groups)
+    groups = [Groups(list(labels), LateParams(depth=12, seed=7))[place] for place in range(4)]
+    docids = list(dict.fromkeys(docid for group in groups for docid in group.docids))
     logits = asked_again(world, labels).logits([group.pool for group in groups], docids)
-    made_label = label(groups, [docids] * len(groups), None, logits)
+    made_label = in_batch(groups, [docids] * len(groups), None, logits)
     source, queries = open_index(str(world / "index")).token_vectors, collective.tokens_of_queries(world)
     beyond = []
     for row, group in enumerate(groups):
@@ -57,7 +58,7 @@ def test_every_document_of_a_batch_has_its_score(
         assert ratio == pytest.approx(of_labels, rel=1e-3)  # as in the labels
     assert max(beyond) > 0.05  # what was 0 before
     assert made_label["valid"].all()  # eq. 3 sums over every passage, a query's other known positives too
-    masked = label(groups, [docids] * len(groups))["valid"].numpy()  # hard labels would call these negatives
+    masked = in_batch(groups, [docids] * len(groups))["valid"].numpy()  # hard labels would call these negatives
     elsewhere = [[docid in group.known and docid not in group.docids for docid in docids] for group in groups]
     assert np.any(elsewhere)
     assert (masked == ~np.array(elsewhere)).all()

@@ -25,7 +25,7 @@ from rnnreranker.lab.tune.space import Space
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.rnn.params import RnnParams
-from rnnreranker.train.fairness import read_neutrality
+from rnnreranker.train.fairness import neutrality_of
 
 Reader = Callable[[Path], Any]
 
@@ -159,11 +159,11 @@ def test_ids_with_white_space_are_refused_where_they_are_read(tmp_path: Path, na
             read(tmp_path / file)
 
 
-@pytest.mark.parametrize("text", ["", "a\t1_0\n", "a\t0.5\na\t0.6\n", "a b\t0.5\n", "a\t-0\n"])
+@pytest.mark.parametrize("text", ["", "a\t1_0\n", "a\t0.5\na\t0.6\n", "a b\t0.5\n"])
 def test_neutralities_that_are_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "neutral.tsv").write_text(text)
     with pytest.raises(InputError, match=r"neutral\.tsv:"):
-        read_neutrality(tmp_path / "neutral.tsv")
+        neutrality_of(tmp_path / "neutral.tsv")
 
 
 def test_records_of_another_form(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.vectors.source import load_encoded_queries
 from rnnreranker.rnn import reference
-from rnnreranker.train.samples import check_index
+from rnnreranker.train.coder import check_index
 
 QUERIES, DOCUMENTS = 12, 90
 PARAMS = RnnParams(k=4, k_exp=2, context=25, lam=0.4, rank_weight=0.0, run_weight=0.0, probes=1)

@@ -23,9 +23,11 @@ from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.groups import GroupInputs, Groups, enough, hard_pool, in_batch, merged
-from rnnreranker.train.models import Cross, CrossParams
+from rnnreranker.train.groups import GroupInputs, Groups, enough, pools_of
+from rnnreranker.train.models import Cross
+from rnnreranker.train.params import CrossParams
 from rnnreranker.train.request import Start, Trained
+from rnnreranker.train.text import in_batch
 
 QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
 
@@ -55,9 +57,10 @@ def pool(qid: str, positives: int, negatives: int) -> Labels:
 
 def test_groups_are_drawn_anew_in_every_epoch_and_the_same_whenever_they_are_asked_for() -> None:
     pools = [pool(f"q{n}", 2, 9) for n in range(5)]
-    groups = Groups(pools, 30, size=4, depth=7, seed=3)
+    params = CrossParams(group_size=4, depth=7, seed=3, epochs=6)
+    groups, again = Groups(pools, params), Groups(pools, params)
+    assert len(groups) == 30
     found = [groups[place] for place in range(30)]
-    again = Groups(pools, 30, size=4, depth=7, seed=3)
     for place in (29, 3, 17):
         assert again[place].docids == found[place].docids
     for epoch in range(6):
@@ -70,23 +73,24 @@ def test_groups_are_drawn_anew_in_every_epoch_and_the_same_whenever_they_are_ask
     assert len(drawn) > 4
     for group in found:
         assert len(set(group.docids)) == 4
-        targets, positive, valid = in_batch([group], [group.docids])
-        assert (positive.tolist(), valid.all()) == ([[True, False, False, False]], True)
-        assert targets.sum() == pytest.approx(1)
-        assert group.known == {f"{group.qid}-0", f"{group.qid}-1"}
+        made = in_batch([group], [group.docids])
+        assert (made["positive"].tolist(), made["valid"].all()) == ([[True, False, False, False]], True)
+        assert made["targets"].sum() == pytest.approx(1)
+        assert group.known == [f"{group.qid}-0", f"{group.qid}-1"]
 
 
 def test_queries_without_enough_negatives_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     pools = [pool("a", 1, 3), pool("b", 1, 2)]
     with caplog.at_level(logging.INFO, logger="rnnreranker"):
         assert [one.qid for one in enough(pools, 4, 100)] == ["a"]
-    assert "1 positive or query without 3 negatives for a group of 4 left out" in caplog.text
+    assert "1 query without 3 negatives for a group of 4 left out" in caplog.text
     with pytest.raises(InputError, match="no query has 4 negatives for a group of 5: the most that one has is 3"):
         enough(pools, 5, 100)
 
 
-def test_mined_negatives_are_pools_of_a_positive_and_one_list_to_validate_on() -> None:
-    (one,) = merged([hard_pool("q", ["p1"], ["n1", "n2"]), hard_pool("q", ["p2"], ["n2", "p1", "n3"])])
+def test_mined_negatives_of_a_query_are_one_pool(tmp_path: Path) -> None:
+    (tmp_path / "mined.tsv").write_text("q\tp1\tn1\tn2\nq\tp2\tn2\tp1\tn3\n")
+    (one,) = pools_of(str(tmp_path / "mined.tsv"))
     assert (one.docids, one.targets.tolist()) == (["p1", "p2", "n1", "n2", "n3"], [0.5, 0.5, 0, 0, 0])
 
 
@@ -169,15 +173,15 @@ def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys
         ),
         (["--model", "cross:group_size=1"], "group_size=1: expected an integer >= 2, as the loss lce compares"),
         (["--model", "cross:refresh_every=3"], "--model cross: no setting refresh_every, "),
-        (["--scorer", "encoder"], "--scorer: is for --model query, not for cross"),
-        (["--encoder", "minilm:pooling=cls"], "pooling=cls: expected no settings with --model cross"),
+        (["--scorer", "encoder"], "--scorer: expected none with --model cross"),
+        (["--encoder", "minilm:pooling=cls"], "pooling: expected no settings with --model cross"),
         (["--model", "cross:max_length=65"], "max_length=65: expected an integer <= 64"),
         (["--learning-rate", "0"], "--model cross: --learning-rate 0.0: expected a finite number > 0"),
         (["--loss", "lce:margin=2"], "--loss lce:margin=2: no setting margin"),
         (["--model", "cross:learning_rate=1", "--learning-rate", "2"], "and --learning-rate: learning_rate twice"),
-        (["--model", "cross:loss=lce", "--loss", "kl"], "--loss kl and loss=lce of --model cross: give one"),
-        (["--model", "crss"], "--model crss: no such model; did you mean cross?"),
-        (["--loss", "klm"], "--loss klm: no such loss; did you mean kl?"),
+        (["--model", "cross:loss=lce", "--loss", "kl"], "cross:loss=lce and --loss: loss twice; give it once"),
+        (["--model", "crss"], "--model crss: trained-model crss: no such trained-model; did you mean cross?"),
+        (["--loss", "klm"], "--loss klm: klm: no such loss; did you mean kl?"),
         (["--preset", "lec"], "preset lec: not known"),
         (["--negatives", "x.tsv"], "give --labels or --negatives, one of them"),
         (["--validation-run", "x"], "--validation-topics, --validation-qrels missing"),

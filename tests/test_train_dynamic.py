@@ -24,10 +24,9 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.labels import LabelParams, SoftLabels
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train.coder import DynamicContext, judged_of, query_vectors, start_encoder
+from rnnreranker.train.coder import Collator, DynamicContext, judged_of, query_vectors, read_samples, start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.samples import Collator, read_samples
 
 RNN = RnnParams(context=10, k=4, k_exp=2)
 LABELS = LabelParams(boost=2.0)

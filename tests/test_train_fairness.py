@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.train.fairness import CUTOFFS, neutrality, ranking_fairness, read_neutrality
+from rnnreranker.train.fairness import CUTOFFS, neutrality, neutrality_of, ranking_fairness
 
 
 def test_golden(shared: Path) -> None:
@@ -35,7 +35,7 @@ def test_what_is_missing_is_named() -> None:
 def test_neutrality_files(tmp_path: Path) -> None:
     path = tmp_path / "neutral.tsv"
     path.write_text("d1\t0.5\nd2\t1\n")
-    assert read_neutrality(path) == {"d1": 0.5, "d2": 1.0}
+    assert neutrality_of(path) == {"d1": 0.5, "d2": 1.0}
     path.write_text("d1\t0.5\nd2 1\nd3\t2\n")
     with pytest.raises(InputError, match=r"neutral.tsv:2: 'd2 1', expected"):
-        read_neutrality(path)
+        neutrality_of(path)

@@ -87,9 +87,9 @@ def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, wor
     index = rnnreranker.Index("mine", folders={"dense": world / "index"}, settings=described)
     request = TrainRequest("out", index=index)
     assert request.start == (str(tiny), "mean", None)
-    with pytest.raises(InputError, match=r"mine: this index does not say which encoder made its part tokens; give enc"):
+    with pytest.raises(InputError, match=r"encoder is missing: .* no index says which encoder made its part tokens"):
         TrainRequest("out", "late", index=index).start  # noqa: B018
-    with pytest.raises(InputError, match=r"^encoder is missing: it is the initial model$"):
+    with pytest.raises(InputError, match=r"^encoder is missing: it is the initial model"):
         TrainRequest("out").start  # noqa: B018
 
 
@@ -102,10 +102,14 @@ def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, wor
             "--model late: no setting",
         ),
         ({"scorer": "encoder:blocks=0"}, "scorer=encoder:blocks=0: blocks=0: expected", "--scorer encoder:blocks=0: "),
-        ({"kind": "sparse", "other_index": True}, "other_index: is for model query, not", "--other-index: is for --m"),
+        (
+            {"kind": "sparse", "other_index": True},
+            "other_index: expected none with model=sparse",
+            "--other-index: expected none with --model sparse",
+        ),
         ({"device": "tpu"}, "device=tpu: torch has no device tpu", "--device tpu: torch has no device tpu"),
         ({"kind": "cross", "fields": "text"}, "fields goes with documents", "--fields goes with --documents"),
-        ({"encoder": "minilm:pooling=max"}, "pooling=max: expected mean or cls", "--encoder minilm:pooling=max: "),
+        ({"encoder": "minilm:pooling=most"}, "encoder=minilm:pooling=most: ", "--encoder minilm:pooling=most: "),
     ],
 )
 def test_messages_name_arguments_and_flags(given: dict[str, Any], said: str, flagged: str, tmp_path: Path) -> None:

@@ -21,10 +21,9 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group, GroupInputs
-from rnnreranker.train.late import LateLearner, late_scores
-from rnnreranker.train.models import LateParams
-from rnnreranker.train.params import settings_for
+from rnnreranker.train.params import LateParams, settings_for
 from rnnreranker.train.request import Start
+from rnnreranker.train.text import LateLearner, late_scores
 from tests.tiny_encoder import (
     WORDS,
     make_encoder,
@@ -191,7 +190,7 @@ def test_divergence_from_a_teacher_and_the_loss_over_the_batch_beside_it(tiny: P
     found = learner(tiny, replace(QUICK, loss="kl", contrast=0.75))
     batch = found.batch(groups)
     expected = of_pairs + 0.75 * of_batch
-    assert found.loss(batch, np.random.default_rng(0), 0).item() == pytest.approx(expected, rel=1e-5)
+    assert found.loss(batch).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_presets_have_the_values_of_the_paper_and_its_program() -> None:

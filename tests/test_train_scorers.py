@@ -30,10 +30,9 @@ from rnnreranker.methods.rerank import Reranker, make_reranker
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.train.coder import start_encoder
+from rnnreranker.train.coder import CandidateVectors, Collator, read_samples, score, start_encoder, token_states
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.samples import CandidateVectors, Collator, read_samples, score, token_states
 
 KINDS = ("feed-forward", "encoder", "decoder")
 PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")
@@ -173,7 +172,7 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     products = source.fetch(source.rows(docids)) @ query
     wanted = [docids[place] for place in np.argsort(-products)]
     assert [docid for docid, _ in Run.read(tmp_path / "dense.txt")["q5"]] == wanted
-    for form, said in (("mlp", "no such scorer; known: decoder, "), ("encoder:layers=3", "no setting layers, ")):
+    for form, said in (("mlp", "scorer=.mlp.: expected one of "), ("encoder:layers=3", "no setting layers, ")):
         with pytest.raises(InputError, match=rf"--scorer {form}: {said}"):
             train([*training, "--scorer", form, "--output", str(tmp_path / "other")])
 

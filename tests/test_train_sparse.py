@@ -24,7 +24,7 @@ from rnnreranker.encode.model_folder import term_counts
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group
-from rnnreranker.train.models import SparseParams
+from rnnreranker.train.params import SparseParams
 from rnnreranker.train.request import Start
 from rnnreranker.train.text import SparseLearner, largest_logits
 
@@ -65,7 +65,8 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str, 
     scores = queries @ weights.T
     first = np.log(np.exp(scores[0, [0, 1, 2]]).sum()) - scores[0, 0]  # d4 is positive, too
     second = np.log(np.exp(scores[1]).sum()) - scores[1, 2]
-    of_batch, of_documents, of_queries = found.losses(batch, 10**6)
+    found.step = 10**6
+    of_batch, of_documents, of_queries = found.losses(batch)
     assert of_batch.item() == pytest.approx((first + second) / 2, rel=1e-5)
     assert of_documents.item() == pytest.approx(0.2 * (weights.mean(0) ** 2).sum(), rel=1e-5)
     expected = 0.3 * (queries.mean(0) ** 2).sum() if architecture == "max" else 0.0
@@ -102,7 +103,8 @@ def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
     weights = encoder.encode([documents[docid] for docid in ("d1", "d2", "d3")], "document").weights.toarray()
     scores = queries @ weights.T
     errors = [scores[0, 0] - scores[0, 1] - np.log(4), scores[1, 1] - scores[1, 2]]
-    of_batch, _of_documents, of_queries = found.losses(batch, 10**6)
+    found.step = 10**6
+    of_batch, _of_documents, of_queries = found.losses(batch)
     assert of_batch.item() == pytest.approx(np.square(errors).mean(), rel=1e-4)
     assert of_queries.item() == pytest.approx(0.5 * queries.sum(1).mean(), rel=1e-5)
 

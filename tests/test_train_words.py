@@ -18,7 +18,8 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.groups import GroupInputs
-from rnnreranker.train.models import Dual, DualParams
+from rnnreranker.train.models import Dual
+from rnnreranker.train.params import DualParams
 from rnnreranker.train.request import Start, Trained
 from tests.tiny_encoder import write_text_world
 

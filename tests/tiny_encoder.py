@@ -181,10 +181,10 @@ def train_encoder(
     *, pooling: str | None = None, checkpoints: bool = True, **inputs: Any,
 ) -> Any:  # fmt: skip
     """A query encoder, trained on objects in place of files; inputs: as of `CoderInputs`."""
+    from rnnreranker.train.coder import CoderInputs
     from rnnreranker.train.models import QueryModel
     from rnnreranker.train.params import TrainParams
     from rnnreranker.train.request import Start
-    from rnnreranker.train.samples import CoderInputs
 
     given = CoderInputs(labels, source, topics, **inputs)
     chosen = params or TrainParams()

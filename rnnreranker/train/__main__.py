@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from rnnreranker.base import command
-from rnnreranker.base.method import methods
-from rnnreranker.train.request import EVERYDAY, KIND, TrainRequest, train
+from rnnreranker.train.request import EVERYDAY, TrainRequest, train
 
 USAGE = "python -m rnnreranker.train --labels FILE --index INDEX --topics TOPICS --output DIR [flags]"
 EPILOG = """examples (a model takes its settings behind a colon; `python -m rnnreranker methods` lists them all):
@@ -19,7 +18,7 @@ EPILOG = """examples (a model takes its settings behind a colon; `python -m rnnr
       --labels labels.parquet --index my-index --topics train.tsv --encoder minilm
   python -m rnnreranker.train --model late --negatives triplets.parquet --encoder minilm --output my-colbert
 
-presets: published values ({published}), ours ({ours}) or a YAML file
+presets: published values, which `python -m rnnreranker methods NAME` lists, or a YAML file
 
 A training that was killed goes on where it stopped when the same command is given again.
 """
@@ -28,7 +27,7 @@ SHOWN = {
     "training (all other settings: --model NAME:key=value)": (*EVERYDAY, "preset", "loss", "scorer", "neutrality"),
     "texts and labels of another source": ("documents", "fields", "other_index"),
     "validation queries (default: a share of the training queries, held out)": (
-        *("validation_labels", "validation_run", "validation_qrels", "validation_topics"),
+        *("validation_run", "validation_qrels", "validation_topics"),
     ),
     "work": ("checkpoints", "device"),
 }
@@ -56,21 +55,11 @@ def main(argv: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     text = "Train an encoder (query, dual, sparse, late), a cross-encoder, a scorer of words or a language model."
-    epilog = EPILOG.format(published=_presets(ours=False), ours=_presets(ours=True))
-    parser = command.parser("train", text, epilog, USAGE)
+    parser = command.parser("train", text, EPILOG, USAGE)
     for title, fields in SHOWN.items():
         group = parser.add_argument_group(title) if title else parser
         command.add_request_flags(group, TrainRequest, *fields, output="DIR", device="NAME", fields="NAMES")
     return parser
-
-
-def _presets(ours: bool) -> str:
-    """Presets by model, published or ours."""
-    presets_of = {
-        name: sorted(preset for preset in model.Params.presets if (preset in model.Params.ours) == ours)
-        for name, model in methods(KIND).items()
-    }
-    return "; ".join(f"{name}: {', '.join(presets)}" for name, presets in presets_of.items() if presets)
 
 
 if __name__ == "__main__":

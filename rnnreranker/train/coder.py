@@ -1,17 +1,19 @@
-"""The learner of query encoders and of scorers of candidates (CODER), and its dynamic candidates."""
+"""CODER: query encoders, and scorers of candidates, against fixed vectors of many candidates a query."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from sentence_transformers.util import batch_to_device
 from torch import Tensor
-from torch.optim.lr_scheduler import LRScheduler
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
@@ -30,30 +32,272 @@ from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import labeler_of
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.parts.vectors import QueryVectors
-from rnnreranker.train.fairness import neutrality_divergence
+from rnnreranker.train.fairness import neutrality_divergence, neutrality_of
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.request import Start, held_out_of
-from rnnreranker.train.samples import (
-    Batch,
-    CandidateVectors,
-    CoderInputs,
-    Collator,
-    Sample,
-    add_negatives,
-    read_samples,
-    score,
-    vectors_of,
-)
-from rnnreranker.train.trainer import Learner
-from rnnreranker.train.validation import Scored, Validation, validate
+from rnnreranker.train.request import Start, held_out_of, labels_of, validation_of
+from rnnreranker.train.text import by_length
+from rnnreranker.train.trainer import Learner, Scored, Validation, validate
 
 if TYPE_CHECKING:
+    from rnnreranker.encode.params import ScorerParams
     from rnnreranker.labels import SoftLabels
     from rnnreranker.parts.vectors import VectorSource
+    from rnnreranker.train.request import TrainRequest
 
 KEPT = "candidates.pt"  # in a checkpoint: the candidates in use
 AT_ONCE = 256  # queries encoded and searched together
-LEAST = 1e-8  # a plateau makes no smaller cut, as in torch
+BLOCK = 8192  # rows fetched at a time
+PAD = -1  # where a batch has no row
+TOKENS = {"cpu": 2**7, "cuda": 2**17}  # padded tokens of the queries that go through the encoder together
+
+
+class CoderInputs(NamedTuple):
+    """Inputs of the training of a query encoder.
+
+    Attributes:
+        labels: of the training queries; topics: texts of all queries; source: fixed vectors of the documents.
+        validation: labels of the validation queries; None = a share of the training queries.
+        neutrality: by docid, in [0, 1]; other documents have 1.
+        scorer: of candidates, trained with the encoder; None = the inner product.
+    """
+
+    labels: SoftLabels
+    source: VectorSource
+    topics: Mapping[str, str]
+    validation: SoftLabels | None = None
+    neutrality: Mapping[str, float] | None = None
+    scorer: ScorerParams | None = None
+
+
+def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
+    """Read the inputs of a request. InputError: missing arguments, unreadable or mismatched files."""
+    request.needed("labels", "index", "topics")
+    index: Any = request.opened
+    labels, topics, source = labels_of(request.labels), request.texts_of_queries(), index.vectors  # type: ignore[arg-type]
+    validation, texts = validation_of(request, params.validation_queries)
+    if not request.other_index:
+        check_index(labels, source, request.shown("labels"), argument("index", index.name))
+    neutrality = None if request.neutrality is None else neutrality_of(request.neutrality)
+    return CoderInputs(labels, source, topics | texts, validation, neutrality, request.scoring)
+
+
+def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, index_name: str) -> None:
+    """Check that labels were made from these vectors; labels without an index pass. InputError: another index."""
+    made_from = labels.metadata.get("vectors", labels.metadata.get("index"))
+    if made_from is not None and made_from != source.fingerprint:
+        raise InputError(
+            f"{labels_name}: made from index {str(made_from)[:8]}..., {index_name} is {source.fingerprint[:8]}...; "
+            f"give the index of the labels, or {argument('other_index')} to train on labels of another one"
+        )
+
+
+class Sample(NamedTuple):
+    """One query with its n candidates.
+
+    rows: (n,) int64, of the source; targets: (n,) float32, sum to 1; positive: (n,) bool.
+    """
+
+    qid: str
+    rows: Tensor
+    targets: Tensor
+    positive: Tensor
+
+
+def read_samples(
+    labels: SoftLabels, source: VectorSource, candidates: int | None, qids: Collection[str] | None = None
+) -> tuple[list[Sample], int]:
+    """Samples, and the number of candidates without a vector; qids: None = all queries.
+
+    A query keeps its positives, candidates with probability, and others in order up to `candidates` (None = all).
+    Queries without probability are dropped. InputError: no query remains.
+    """
+    samples, lost = [], 0
+    for one in labels if qids is None else (one for one in labels if one.qid in qids):
+        rows, first = np.asarray(source.rows(one.docids), dtype=np.int64), one.positive | (one.targets > 0)
+        kept = rows >= 0
+        lost += int((~kept).sum())
+        if candidates is not None:
+            kept[np.flatnonzero(kept & ~first)[max(candidates - int((kept & first).sum()), 0) :]] = False
+        targets = one.targets[kept].astype(np.float32)
+        if targets.any():
+            parts = rows[kept], targets / targets.sum(), one.positive[kept]
+            samples.append(Sample(one.qid, *map(torch.from_numpy, parts)))
+    if not samples:
+        raise InputError(
+            "no query with labels has a candidate with a vector in the index; expected labels of this index's documents"
+        )
+    return samples, lost
+
+
+class CandidateVectors:
+    """Vectors of some documents in memory.
+
+    rows: (D,) int64 of a source, ascending; vectors: (D, d) float16. InputError: a value beyond float16.
+    """
+
+    def __init__(self, source: VectorSource, rows: np.ndarray) -> None:
+        self.rows, self.vectors = rows, np.empty((len(rows), source.dimension), dtype=np.float16)
+        for start in range(0, len(rows), BLOCK):
+            with np.errstate(over="ignore"):
+                self.vectors[start : start + BLOCK] = source.fetch(rows[start : start + BLOCK])
+        if np.isinf(self.vectors).any():
+            raise InputError("document vectors have values beyond 65504, too large for float16; scale them down")
+
+    def distinct(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors of the distinct rows, (U, d) float32, and positions of all rows among them, 0 at padding (-1)."""
+        several, positions = torch.unique(rows, return_inverse=True)
+        padded = int(several[0] == PAD)
+        vectors = self.vectors[np.searchsorted(self.rows, several[padded:].numpy())]
+        return torch.from_numpy(vectors).float(), (positions - padded).clamp(min=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """b queries and N columns of candidates.
+
+    features: input_ids, attention_mask, (b, T) int64; samples: numbers in the collator; rows: (b, N) int64, -1 at
+    padding; targets: (b, N) float32; positive: (b, N) bool.
+    """
+
+    features: dict[str, Tensor]
+    samples: Sequence[int]
+    rows: Tensor
+    targets: Tensor
+    positive: Tensor
+
+    @property
+    def valid(self) -> Tensor:
+        """(b, N) bool: False at padding."""
+        return self.rows != PAD
+
+
+class Collator:
+    """Batches of samples, which training may replace; cut: token numbers of their queries."""
+
+    def __init__(self, samples: Sequence[Sample], topics: Mapping[str, str], tokens: PromptedTokens) -> None:
+        self.samples, self.tokens = list(samples), tokens
+        self.cut = tokens.cut([topics[one.qid] for one in samples])
+
+    def batch(self, numbers: Sequence[int]) -> Batch:
+        """The batch of the samples with these numbers."""
+        tokens, attention = self.tokens.pad([self.cut[number] for number in numbers])
+        columns = zip(*(self.samples[number][1:] for number in numbers), strict=True)
+        padded = (pad_sequence([*one], True, value) for one, value in zip(columns, (PAD, 0, False), strict=True))
+        return Batch({"input_ids": tokens, "attention_mask": attention}, numbers, *padded)
+
+
+def add_negatives(
+    batch: Batch, table_size: int, random_negatives: int, in_batch: bool, rng: np.random.Generator
+) -> Batch:
+    """The batch with further candidates without probability, each distinct and new to its query.
+
+    Random ones are drawn from the whole table for each query; in-batch ones are the other queries' positives.
+    """
+    rows, positives = batch.rows.numpy(), batch.rows[batch.positive & in_batch].unique().numpy()
+    drawn = rng.integers(0, table_size, (len(rows), random_negatives)) if random_negatives else [[]] * len(rows)
+    fresh = [np.setdiff1d([*positives, *more], own) for own, more in zip(rows, drawn, strict=True)]  # ascending
+    wide = len(positives) + random_negatives
+    new = torch.tensor([[*own, *[PAD] * (wide - len(own))] for own in fresh], dtype=torch.int64)
+    targets, positive = (pad(part, (0, wide)) for part in (batch.targets, batch.positive))
+    return replace(batch, rows=torch.cat([batch.rows, new], dim=1), targets=targets, positive=positive)
+
+
+def score(model: QueryEncoder | CandidateScorer, table: CandidateVectors, batch: Batch) -> Tensor:
+    """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value at padding."""
+    device = model.inverse_temperature.device
+    documents, columns = (part.to(device) for part in table.distinct(batch.rows))
+    if isinstance(model, CandidateScorer):
+        states, attention = token_states(model.encoder, batch), batch.features["attention_mask"].to(device)
+        return model.score(states, attention, documents[columns], batch.valid.to(device))
+    return (vectors_of(model, batch) @ documents.T).gather(1, columns) * model.inverse_temperature
+
+
+def vectors_of(encoder: QueryEncoder, batch: Batch) -> Tensor:
+    """(b, d): vectors of the queries of a batch."""
+    return _computed(encoder, batch, encoder)
+
+
+def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
+    """(b, T, h): token states of the queries of a batch, 0 at padding."""
+    longest = batch.features["input_ids"].shape[1]
+
+    def padded(tokens: Tensor, attention: Tensor) -> Tensor:
+        return pad(encoder.states(tokens, attention) * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
+
+    return _computed(encoder, batch, padded)
+
+
+def _computed(encoder: QueryEncoder, batch: Batch, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    there = batch_to_device(batch.features, encoder.inverse_temperature.device)
+    return by_length(there, lambda part: compute(part["input_ids"], part["attention_mask"]), TOKENS)
+
+
+def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[int]) -> np.ndarray:
+    """(n, d) float32: vectors of the queries of samples, by number, without dropout and without random draws."""
+    was_training = encoder.training
+    encoder.eval()
+    with torch.no_grad():
+        batches = (collator.batch(numbers[start : start + AT_ONCE]) for start in range(0, len(numbers), AT_ONCE))
+        vectors = torch.cat([vectors_of(encoder, batch) for batch in batches])
+    encoder.train(was_training)
+    return vectors.float().cpu().numpy()
+
+
+class DynamicContext:
+    """Replaces the samples of a collator by new labels of the same method and parameters.
+
+    Args:
+        labels: the first labels; their positives are the judgements.
+        source: of the documents.
+        collator: of the training queries.
+        params: `candidates`, or the longest list of the labels if that is shorter, and `refresh_every`, 1 or more.
+
+    Raises:
+        InputError: the labels do not say how they were made.
+    """
+
+    def __init__(self, labels: SoftLabels, source: VectorSource, collator: Collator, params: TrainParams) -> None:
+        self._labels, self._source, self._collator, self._params = labels, source, collator, params
+        self._hits = min(params.candidates, int(np.diff(labels.offsets).max()), len(source.docids))
+        self._labeler(QueryVectors((), np.empty((0, source.dimension), dtype=np.float32)))
+
+    def _labeler(self, queries: QueryVectors) -> Any:
+        return labeler_of(self._labels.metadata, Inputs(vectors=self._source, query_vectors=queries))
+
+    def current(self, encoder: QueryEncoder, batch: Batch, step: int) -> Batch:
+        """The batch with the candidates of a step; a data loader may have made it before a refresh.
+
+        With `refresh_every` 1 each step searches for the queries of the batch; else each such step searches for all
+        queries.
+        """
+        samples, every = self._collator.samples, self._params.refresh_every
+        if step and step % every == 0:
+            numbers = batch.samples if every == 1 else range(len(samples))
+            qids = tuple(samples[number].qid for number in numbers)
+            queries = QueryVectors(qids, query_vectors(encoder, self._collator, numbers))
+            run = dense_run(self._source, queries, self._hits, threads=None, batch_size=AT_ONCE)
+            judged = {qid: judged_of(self._labels, qid) for qid in qids}
+            labels, _ = self._labeler(queries).infer_from(run, judged)
+            made = read_samples(labels, self._source, self._params.candidates)[0] if len(labels) else []
+            sample_of = {one.qid: one for one in made}
+            for number, qid in zip(numbers, qids, strict=True):  # a query none of whose positives has a vector stays
+                samples[number] = sample_of.get(qid, samples[number])
+        return self._collator.batch(batch.samples)
+
+    def save(self, folder: Path) -> None:
+        torch.save([one[1:] for one in self._collator.samples], folder / KEPT)
+
+    def load(self, folder: Path) -> None:
+        kept = torch.load(folder / KEPT, weights_only=True)
+        self._collator.samples = [Sample(one.qid, *own) for one, own in zip(self._collator.samples, kept, strict=True)]
+
+
+def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
+    """Positives of a query with their grades; 1 each if the scores of the labels are no grades."""
+    one = labels[qid]
+    graded = labels.metadata.get("method") in ("hard", "uniform")
+    grades = np.where(graded & (one.scores >= 1), one.scores, 1).astype(int).tolist()
+    return [(one.docids[candidate], grades[candidate]) for candidate in np.flatnonzero(one.positive).tolist()]
 
 
 def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
@@ -70,43 +314,45 @@ def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.O
 
 
 class Schedule(LRScheduler):
-    """The learning rate of every group by step.
+    """The learning rate of every group by step: warm-up, then linear decay or a plateau.
 
-    Plateau: as torch's ReduceLROnPlateau it cuts the peak rates, down to `final_ratio` of them; patience and cool-down
-    of `params` are steps, here turned into validations.
+    Plateau: the validation losses cut the peak rates as in torch's ReduceLROnPlateau, down to `final_ratio` of them;
+    patience and cool-down of `params` are steps, here turned into validations.
 
     steps: of the training; every: steps between validations. All attributes are plain values, for checkpoints.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, params: TrainParams, steps: int, every: int) -> None:
-        self._warmup = int(params.warmup) if params.warmup >= 1 else int(params.warmup * steps)
-        self._steps, self._final, self._is_plateau = max(steps, 1), params.final_ratio, params.schedule == "plateau"
-        self._patience, self._cooldown = round(params.plateau_patience / every), params.plateau_cooldown // every
-        self._factor, self._better = params.plateau_factor, 1 - params.plateau_threshold
-        self._highest = [group["lr"] for group in optimizer.param_groups]
-        self._lowest, self._stale, self._resting = math.inf, 0, 0
+        self.warmup = int(params.warmup) if params.warmup >= 1 else int(params.warmup * steps)
+        self.rest, self.final, self.losses = max(steps - self.warmup, 1), params.final_ratio, list[float]()
+        self.peaks, self.plateau = [group["lr"] for group in optimizer.param_groups], dict[str, Any]()
+        if params.schedule == "plateau":
+            self.plateau = {
+                "factor": params.plateau_factor,
+                "patience": round(params.plateau_patience / every),
+                "cooldown": params.plateau_cooldown // every,
+                "threshold": params.plateau_threshold,
+                "min_lr": [rate * self.final for rate in self.peaks],
+            }
         super().__init__(optimizer)
 
     def get_lr(self) -> list[Any]:
         step, factor = self.last_epoch, 1.0  # torch's name for the number of steps taken
-        if step < self._warmup:
-            factor = (step + 1) / (self._warmup + 1)
-        elif not self._is_plateau:
-            share = (step - self._warmup) / max(self._steps - self._warmup, 1)
-            factor = 1 - (1 - self._final) * min(share, 1.0)
-        return [rate * factor for rate in self._highest]
+        if step < self.warmup:
+            factor = (step + 1) / (self.warmup + 1)
+        elif not self.plateau:
+            factor = 1 - (1 - self.final) * min((step - self.warmup) / self.rest, 1.0)
+        return [rate * factor for rate in self.peaks]
 
     def observe(self, loss: float) -> None:
-        """Cut the learning rates of a plateau if the validation loss is due for it."""
-        better = loss < self._lowest * self._better
-        self._lowest = loss if better else self._lowest
-        self._stale = 0 if better or self._resting else self._stale + 1
-        self._resting = max(self._resting - 1, 0)
-        if self._is_plateau and self._stale > self._patience:
-            self._stale, self._resting = 0, self._cooldown
-            for number, (old, base) in enumerate(zip(self._highest, self.base_lrs, strict=True)):
-                new = max(old * self._factor, base * self._final)
-                self._highest[number] = new if old - new > LEAST else old
+        """Cut the learning rates of a plateau if the validation losses are due for it."""
+        if self.plateau:
+            self.losses.append(loss)
+            peaks = torch.optim.SGD([{"params": [torch.zeros(1)], "lr": rate} for rate in self.base_lrs])
+            plateau = ReduceLROnPlateau(peaks, **self.plateau)
+            for one in self.losses:
+                plateau.step(one)
+            self.peaks = [group["lr"] for group in peaks.param_groups]
             for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
                 group["lr"] = rate
 
@@ -129,9 +375,10 @@ class CoderLearner(Learner):
         check_texts({*labels.qids, *held_out}, (), topics, {})
         samples, lost = read_samples(labels, source, params.candidates, set(labels.qids) - held_out)
         checked, more_lost = read_samples(validation or labels, source, None, held_out)
-        checked, whole = checked[: params.validation_queries], np.arange(len(source.docids))
-        rows = np.unique(np.concatenate([one.rows for one in (*samples, *checked)]))
-        self._table = CandidateVectors(source, whole if params.random_negatives or params.refresh_every else rows)
+        checked = checked[: params.validation_queries]
+        rows = torch.cat([one.rows for one in (*samples, *checked)]).unique().numpy()
+        whole = params.random_negatives or params.refresh_every
+        self._table = CandidateVectors(source, np.arange(len(source.docids)) if whole else rows)
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
         if dense.projection is not None:
             say(
@@ -143,15 +390,15 @@ class CoderLearner(Learner):
         self.training, self.ranking = range(len(samples)), params.ranking
         if params.refresh_every:
             self.kept = DynamicContext(labels, source, self._samples, params)
-        self._neutral = torch.ones(len(source.docids) if neutrality else 0)
-        if neutrality:
-            known = np.asarray(source.rows(list(neutrality)))
-            self._neutral[known[known >= 0]] = torch.tensor([*neutrality.values()], dtype=torch.float32)[known >= 0]
+        neutral = sorted((neutrality or {}).items())
+        self._neutral = torch.ones(len(source.docids))
+        for (_, value), row in zip(neutral, source.rows([docid for docid, _ in neutral]), strict=True):
+            if row >= 0:
+                self._neutral[row] = value
         made = {"labels": labels.metadata, "index": source.fingerprint, "training_queries": len(samples)}
         made |= {"validation_queries": len(checked), "candidates_without_vector": lost + more_lost}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
-        neutral = sorted((neutrality or {}).items())
         super().__init__(start, params, made, [learnt, neutral, dense.pooling, dense.normalize])
 
     def batch(self, rows: Sequence[int]) -> dict[str, Any]:
@@ -161,19 +408,18 @@ class CoderLearner(Learner):
         optimizer = make_optimizer(self.model, self.params)
         return optimizer, Schedule(optimizer, self.params, steps, every)
 
-    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+    def loss(self, inputs: Any) -> Tensor:
         params, batch = self.params, inputs["batch"]
         if self.kept is not None:
-            batch = self.kept.current(self.model.dense, batch, step)
+            batch = self.kept.current(self.model.dense, batch, self.step)
         wide = params.in_batch_negatives or self.ranking.over_batch
         if wide or params.random_negatives:
-            batch = add_negatives(batch, len(self._table.rows), params.random_negatives, wide, rng)
+            batch = add_negatives(batch, len(self._table.rows), params.random_negatives, wide, self.rng)
         scores = score(self.model, self._table, batch)
-        parts = batch.targets, batch.positive, batch.valid
-        targets, positive, valid = (torch.from_numpy(part).to(scores.device) for part in parts)
-        loss = self.ranking(scores, targets, positive, valid)
+        targets, positive, valid = (part.to(scores.device) for part in (batch.targets, batch.positive, batch.valid))
+        loss: Tensor = self.ranking(scores, targets, positive, valid)
         if params.neutrality_weight:
-            neutral = self._neutral[torch.from_numpy(batch.rows)].to(scores.device)  # of padding any: it is masked
+            neutral = self._neutral[batch.rows].to(scores.device)  # of padding any: it is masked
             divergence = neutrality_divergence(scores, neutral, valid, params.neutrality_cutoff)
             loss = loss + params.neutrality_weight * divergence
         return loss
@@ -187,8 +433,9 @@ class CoderLearner(Learner):
             own = numbers[start : start + size]
             scores = score(self.model, self._table, self._checked.batch(own)).cpu().numpy()
             for number, row in zip(own, scores, strict=True):
-                one = self._checked.samples[number]
-                yield Scored(*one, row[: len(one.rows)])
+                qid, *parts = self._checked.samples[number]
+                rows, targets, positive = (part.numpy() for part in parts)
+                yield Scored(qid, rows, targets, positive, *[row[: len(rows)]] * 2, targets)
 
     def beside(self) -> dict[str, float]:
         return {"inverse_temperature": self.model.inverse_temperature.item()}
@@ -220,79 +467,3 @@ def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[Qu
         for module in [model.embeddings, *stacks[0][: params.frozen_layers]]:
             module.requires_grad_(False)
     return encoder, tokens, folder
-
-
-class DynamicContext:
-    """Replaces the samples of a collator by new labels of the same method and parameters.
-
-    Args:
-        labels: the first labels; their positives are the judgements.
-        source: of the documents.
-        collator: of the training queries.
-        params: `candidates`, or the longest list of the labels if that is shorter, and `refresh_every`, 1 or more.
-
-    Raises:
-        InputError: the labels do not say how they were made.
-    """
-
-    def __init__(self, labels: SoftLabels, source: VectorSource, collator: Collator, params: TrainParams) -> None:
-        self._labels, self._source, self._collator = labels, source, collator
-        self._candidates, self._every = params.candidates, params.refresh_every
-        self._hits = min(params.candidates, int(np.diff(labels.offsets).max()), len(source.docids))
-        self._judged = {sample.qid: judged_of(labels, sample.qid) for sample in collator.samples}
-        self._done = 0  # the last step before which samples were made again
-        self._labeler(QueryVectors((), np.empty((0, source.dimension), dtype=np.float32)))
-
-    def _labeler(self, queries: QueryVectors) -> Any:
-        return labeler_of(self._labels.metadata, Inputs(vectors=self._source, query_vectors=queries))
-
-    def current(self, encoder: QueryEncoder, batch: Batch, step: int) -> Batch:
-        """The batch with the candidates of a step; a data loader may have made it before a refresh.
-
-        With `every` 1 each step searches for the queries of the batch; else each `every`-th step searches for all
-        queries.
-        """
-        if step and step % self._every == 0 and self._done != step:
-            alone = self._every == 1
-            self._refresh(encoder, batch.samples if alone else range(len(self._collator.samples)))
-            self._done = 0 if alone else step
-        rows, targets, positive = self._collator.candidates(batch.samples)
-        return replace(batch, rows=rows, targets=targets, positive=positive)
-
-    def _refresh(self, encoder: QueryEncoder, numbers: Sequence[int]) -> None:
-        qids = tuple(self._collator.samples[number].qid for number in numbers)
-        queries = QueryVectors(qids, query_vectors(encoder, self._collator, numbers))
-        run = dense_run(self._source, queries, self._hits, threads=None, batch_size=AT_ONCE)
-        labels, _ = self._labeler(queries).infer_from(run, self._judged)
-        samples = read_samples(labels, self._source, self._candidates)[0] if len(labels) else []
-        made = {sample.qid: sample for sample in samples}
-        for number, qid in zip(numbers, qids, strict=True):  # a query none of whose positives has a vector stays
-            self._collator.samples[number] = made.get(qid, self._collator.samples[number])
-
-    def save(self, folder: Path) -> None:
-        samples = [[torch.from_numpy(part) for part in one[1:]] for one in self._collator.samples]
-        torch.save([self._done, samples], folder / KEPT)
-
-    def load(self, folder: Path) -> None:
-        self._done, samples = torch.load(folder / KEPT, weights_only=True)
-        both = zip(self._collator.samples, samples, strict=True)
-        self._collator.samples = [Sample(one.qid, *(part.numpy() for part in own)) for one, own in both]
-
-
-def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[int]) -> np.ndarray:
-    """(n, d) float32: vectors of the queries of samples, by number, without dropout and without random draws."""
-    was_training = encoder.training
-    encoder.eval()
-    with torch.no_grad():
-        batches = (collator.batch(numbers[start : start + AT_ONCE]) for start in range(0, len(numbers), AT_ONCE))
-        vectors = torch.cat([vectors_of(encoder, batch) for batch in batches])
-    encoder.train(was_training)
-    return vectors.float().cpu().numpy()
-
-
-def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
-    """Positives of a query with their grades; 1 each if the scores of the labels are no grades."""
-    one = labels[qid]
-    graded = labels.metadata.get("method") in ("hard", "uniform")
-    grades = np.where(graded & (one.scores >= 1), one.scores, 1).astype(int).tolist()
-    return [(one.docids[candidate], grades[candidate]) for candidate in np.flatnonzero(one.positive).tolist()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import numpy as np
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import read_lines
+from rnnreranker.base.settings import NUMBER
 from rnnreranker.runs.columns import check_id
 from rnnreranker.train.losses import divergence, log_shares
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CUTOFFS = (5, 10, 20, 50)
-_NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 THRESHOLD = 1  # gendered words that a text may have and still count as neutral
 # Titles of rulers are left out: the published neutralities do not count king and queen.
 FEMALE = frozenset(
@@ -48,12 +48,9 @@ def neutrality(text: str, female: frozenset[str] = FEMALE, male: frozenset[str] 
     >>> neutrality("she told him"), neutrality("she told her mother"), neutrality("he he she")
     (1.0, 0.0, 0.6666666666666667)
     """
-    words = text.lower().split()
-    counts = [sum(word in group for word in words) for group in (female, male)]
-    total = sum(counts)
-    if total <= THRESHOLD:
-        return 1.0
-    return 1.0 - sum(abs(count / total - 0.5) for count in counts)
+    words = Counter(text.lower().split())
+    counts = np.array([sum(words[word] for word in group) for group in (female, male)])
+    return 1.0 if counts.sum() <= THRESHOLD else float(1 - np.abs(counts / counts.sum() - 0.5).sum())
 
 
 def fairr(values: Sequence[float], cutoff: int) -> float:
@@ -73,8 +70,8 @@ def ranking_fairness(
     Raises:
         InputError: no query, a query without background, a document without neutrality.
     """
-    named = {docid for qid in rankings for docid in (*rankings[qid], *background.get(qid, ()))}
     lacking = [qid for qid in rankings if not background.get(qid)]
+    named = {docid for qid in rankings for docid in (*rankings[qid], *background.get(qid, ()))}
     refuse(
         (not rankings, "no ranking to measure; expected at least one query"),
         (lacking, f"queries without background documents: {', '.join(lacking[:3])}"),
@@ -82,35 +79,34 @@ def ranking_fairness(
     )
     measures: dict[str, float] = {}
     for cutoff in CUTOFFS:
-        values = np.array([fairr([neutral[docid] for docid in docids], cutoff) for docids in rankings.values()])
-        ordered = (sorted((neutral[docid] for docid in background[qid]), reverse=True) for qid in rankings)
-        ideals = np.array([fairr(best, cutoff) for best in ordered])
-        measures[f"FaiRR@{cutoff}"] = float(values.mean())
-        measures[f"NFaiRR@{cutoff}"] = float((values / np.where(ideals > 0, ideals, np.inf)).mean())
+        lists = [(docids, background[qid]) for qid, docids in rankings.items()]
+        found = np.array([fairr([neutral[docid] for docid in docids], cutoff) for docids, _ in lists])
+        best = np.array([fairr(sorted((neutral[one] for one in own), reverse=True), cutoff) for _, own in lists])
+        measures[f"FaiRR@{cutoff}"] = float(found.mean())
+        measures[f"NFaiRR@{cutoff}"] = float((found / np.where(best > 0, best, np.inf)).mean())
     return measures
 
 
 def neutrality_of(given: str | os.PathLike[str] | Mapping[str, float]) -> dict[str, float]:
-    """Neutrality by docid, of a file or a mapping. InputError: as `read_neutrality`."""
-    if not isinstance(given, Mapping):
-        return read_neutrality(given)
-    if wrong := [(docid, value) for docid, value in given.items() if not 0 <= value <= 1]:
-        raise InputError(f"{argument('neutrality')}: {wrong[0][0]}: {wrong[0][1]!r}; expected a value in [0, 1]")
-    return dict(given)
+    """Neutrality by docid, of a mapping, or of a file of lines docid<TAB>value.
 
-
-def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
-    """Neutrality by docid, from lines docid<TAB>value. InputError: malformed or repeated lines, or none."""
+    Raises:
+        InputError: malformed or repeated lines, a value outside [0, 1], or none.
+    """
+    if isinstance(given, Mapping):
+        lines = ((argument("neutrality"), f"{docid}\t{value}") for docid, value in given.items())
+    else:
+        lines = ((f"{given}:{number}", line) for number, line in read_lines(given, "file of neutralities"))
     value_of: dict[str, float] = {}
-    for number, line in read_lines(path, "file of neutralities"):
-        docid, _, written = line.removesuffix("\r").partition("\t")
-        value = float(written) if _NUMBER.fullmatch(written) else -1.0
+    for where, line in lines:
+        docid, _, written = line.partition("\t")
+        value = float(written) if NUMBER.fullmatch(written.strip()) else -1.0
         if not 0 <= value <= 1 or docid in value_of:
-            raise InputError(f"{path}:{number}: {line[:40]!r}, expected docid<TAB>value in [0, 1], each docid once")
-        check_id(docid, "docid", f"{path}:{number}")
+            raise InputError(f"{where}: {line[:40]!r}, expected docid<TAB>value in [0, 1], each docid once")
+        check_id(docid, "docid", where)
         value_of[docid] = value
     if not value_of:
-        raise InputError(f"{path}: no neutralities; expected lines of docid<TAB>value")
+        raise InputError(f"{given}: no neutralities; expected lines of docid<TAB>value")
     return value_of
 
 

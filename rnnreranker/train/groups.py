@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.method import Inputs
 from rnnreranker.index.opening import IndexOnDisk, open_index
@@ -23,11 +24,8 @@ from rnnreranker.labels.negatives import holds_texts, read_negatives
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.tokens.source import query_tokens
-from rnnreranker.train.params import GroupParams, Kind
+from rnnreranker.train.params import GroupParams, LabelScale
 from rnnreranker.train.request import TrainRequest, held_out_of, labels_of, validation_of
-
-AT_RANDOM = ("random", "mixed")  # kinds that read the names of all documents
-LabelScale = Literal["scores", "cosine", "maxmin", "targets"]
 
 
 def sampled(qid: str, known: Collection[str], collection: Sequence[str], count: int, seed: int) -> list[str]:
@@ -56,48 +54,31 @@ class Group(NamedTuple):
 class Groups:
     """The groups of a training in the order of its steps; a draw depends on seed, epoch, query and its positives.
 
-    Args:
-        pools: a query may have several; count: number of groups; size: candidates of a group.
-        depth: negatives come from the first `depth` of a pool, or from as many random documents.
-        collection: docids of all documents, ascending, for random ones.
+    Negatives come from the first `depth` of a pool, or from as many random documents.
+
+    collection: docids of all documents, ascending, for random ones.
     """
 
     pools: Sequence[Labels]
-    count: int
-    size: int
-    depth: int
-    seed: int
-    kind: Kind = "run"
+    params: GroupParams
     collection: Sequence[str] = ()
 
     def __len__(self) -> int:
-        return self.count
+        params = self.params
+        steps = params.max_steps * params.batch_size * params.accumulate
+        return steps or math.ceil(params.epochs * len(self.pools))
 
     def __getitem__(self, index: int) -> Group:
         epoch, number = divmod(index, len(self.pools))
-        pool = self.pools[int(_order(self.seed, epoch, len(self.pools))[number])]
-        positives, known = list(compress(pool.docids, pool.positive)), self._known[pool.qid]
-        rng = np.random.default_rng([self.seed, epoch, int(fingerprint(pool.qid, positives)[:15], 16)])
-        docids, wanted, sample = [positives[int(rng.choice(len(positives)))]], self.size - 1, list[str]()
-        at_random = wanted * (self.kind == "random")
-        if self.kind == "mixed":  # the side of an odd one is drawn
-            at_random = wanted - wanted // 2 - (int(rng.integers(2)) if wanted % 2 else 0)
-        if self.kind in AT_RANDOM:  # labelled candidates that are in the sample are in the run by chance alone
-            sample = sampled(pool.qid, known, self.collection, self.depth, self.seed)
-        seen = set(sample)
-        negatives = [docid for docid in compress(pool.docids, ~pool.positive) if docid not in seen][: self.depth]
-        of_run = 0 if self.kind == "in-batch" else wanted - at_random
-        lacking = max(0, of_run - len(negatives)) if sample else 0
-        for several, count in ((negatives, of_run - lacking), (sample, at_random + lacking)):
-            docids += [several[number] for number in rng.choice(len(several), count, replace=False).tolist()]
-        return Group(pool, docids, known)
-
-    @functools.cached_property
-    def _known(self) -> dict[str, set[str]]:
-        positives: dict[str, set[str]] = {}
-        for pool in self.pools:
-            positives.setdefault(pool.qid, set()).update(compress(pool.docids, pool.positive))
-        return positives
+        seed, depth = self.params.seed, self.params.depth
+        pool = self.pools[int(_order(seed, epoch, len(self.pools))[number])]
+        known, negatives = (list(compress(pool.docids, side)) for side in (pool.positive, ~pool.positive))
+        if self.params.at_random:
+            negatives = sampled(pool.qid, known, self.collection, depth, seed)
+        rng = np.random.default_rng([seed, epoch, int(fingerprint(pool.qid, known)[:15], 16)])
+        first = known[int(rng.choice(len(known)))]
+        drawn = rng.choice(len(negatives[:depth]), self.params.group_size - 1, replace=False).tolist()
+        return Group(pool, [first, *(negatives[row] for row in drawn)], known)
 
 
 @functools.lru_cache(maxsize=1)  # epochs come one after the other
@@ -105,39 +86,9 @@ def _order(seed: int, epoch: int, count: int) -> np.ndarray:
     return np.random.default_rng([seed, epoch]).permutation(count)
 
 
-def in_batch(
-    groups: Sequence[Group],
-    lists: Sequence[Sequence[str]],
-    labels: Callable[[Labels], np.ndarray] | None = None,
-    logits: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (float32), positive and valid (bool), (B, N) each: of N documents for the query of each group.
-
-    Targets sum to 1 over the valid documents; unlabelled ones have 0. Known positives of other groups are invalid.
-
-    Args:
-        lists: docids, N a group.
-        labels: of a query's labels the targets, (n,), which stay as they are.
-        logits: of a teacher, (B, N): targets are their softmax, and all documents are valid (paper 002, eqs. 2, 3, 6).
-    """
-    given = [one.pool.targets if labels is None else labels(one.pool) for one in groups]
-    known = [dict(zip(one.pool.docids, own.tolist(), strict=True)) for one, own in zip(groups, given, strict=True)]
-    both = list(zip(groups, lists, strict=True))
-    targets = np.array([[of.get(docid, 0) for docid in own] for of, own in zip(known, lists, strict=True)], np.float32)
-    positive = np.array([[docid == one.docids[0] for docid in own] for one, own in both])
-    valid = np.array([[docid in one.docids or docid not in one.known for docid in own] for one, own in both])
-    if logits is not None:
-        targets, valid = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(np.float32), valid | True
-    if labels is None:
-        targets = np.where(valid, targets, 0)
-        targets = np.where(targets.any(axis=1, keepdims=True), targets, positive).astype(np.float32)
-        targets /= targets.sum(axis=1, keepdims=True)
-    return targets, positive, valid
-
-
 def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
     """The pools with enough negatives for a group; prints how many lack them. InputError: all lack them."""
-    most = [min(int((~pool.positive).sum()), depth) if pool.positive.any() else 0 for pool in pools]
+    most = [min(int((~pool.positive).sum()), depth) for pool in pools]
     kept = [pool for pool, negatives in zip(pools, most, strict=True) if negatives >= size - 1]
     wanted = f"{counted(size - 1, 'negative')} for a group of {size}"
     if not kept:
@@ -145,26 +96,24 @@ def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
             f"no query has {wanted}: the most that one has is {max(most, default=0)}; give a lower group_size, or "
             "labels with more candidates"
         )
-    if len(kept) < len(pools):
-        say(f"{counted(len(pools) - len(kept), 'positive or query', 'positives or queries')} without {wanted} left out")
+    if left := len(pools) - len(kept):
+        say(f"{counted(left, 'query', 'queries')} without {wanted} left out")
     return kept
 
 
-def merged(pools: Sequence[Labels]) -> list[Labels]:
-    """One list per query of the pools of mined negatives, all positives first, for validation."""
-    own: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    for pool in pools:
-        sides = own.setdefault(pool.qid, ({}, {}))
-        for docid, positive in zip(pool.docids, pool.positive.tolist(), strict=True):
-            sides[not positive][docid] = None
-    return [hard_pool(qid, one, [docid for docid in rest if docid not in one]) for qid, (one, rest) in own.items()]
-
-
-def hard_pool(qid: str, positives: Collection[str], negatives: Collection[str]) -> Labels:
-    """Labels with all probability on the positives."""
-    positive = np.arange(len(positives) + len(negatives)) < len(positives)
-    scores = positive.astype(np.float32)
-    return Labels(qid, [*positives, *negatives], scores, scores / np.float32(len(positives)), positive)
+def pools_of(path: str) -> list[Labels]:
+    """One list per query of a file of negatives, all positives first, with all probability on them."""
+    own: dict[str, dict[str, bool]] = {}
+    for one in read_negatives(path):
+        pool = own.setdefault(one.qid, {})
+        pool |= {docid: pool.get(docid, False) for docid in one.negatives} | dict.fromkeys(one.positives, True)
+    made = []
+    for qid, pool in own.items():
+        docids = sorted(pool, key=lambda docid: not pool[docid])
+        positive = np.array([pool[docid] for docid in docids])
+        scores = positive.astype(np.float32)
+        made.append(Labels(qid, docids, scores, scores / scores.sum(), positive))
+    return made
 
 
 def first_candidates(labels: Labels, count: int) -> Labels:
@@ -232,42 +181,39 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     if (request.labels is None) == (request.negatives is None):
         both = f"{argument('labels')} or {argument('negatives')}"
         raise InputError(f"give {both}, one of them: what groups are drawn from")
-    texts = request.labels is None and holds_texts(str(request.negatives))  # of such a file the ids are the texts
     if request.labels is not None:
-        labels = labels_of(request.labels)
+        labels, texts = labels_of(request.labels), False
         pools, made = list(labels), dict[str, Any](labels=labels.metadata)
     else:
-        mined, made = read_negatives(str(request.negatives)), {"negatives": file_digest(Path(str(request.negatives)))}
-        pools = [hard_pool(one.qid, one.positives, one.negatives) for one in mined]
+        path = str(request.negatives)
+        pools, made = pools_of(path), {"negatives": file_digest(Path(path))}
+        texts = holds_texts(path)  # its ids are texts
     queries = {pool.qid: pool.qid for pool in pools} if texts else request.texts_of_queries()
     given, others = validation_of(request, params.validation_queries)
     queries |= others
     held_out = held_out_of([pool.qid for pool in pools], params, given)
     checked = [pool for pool in pools if pool.qid in held_out] if given is None else list(given)
-    documents = {docid: docid for one in (*pools, *(checked if given is None else ())) for docid in one.docids * texts}
-    checked = merged(checked) if given is None and request.negatives is not None else checked
+    documents = {docid: docid for one in pools for docid in one.docids * texts}
     pools = [pool for pool in pools if pool.qid not in held_out]
-    if "teacher" in params.ranking.needs and not any((pool.targets[~pool.positive] > 0).any() for pool in pools):
+    if params.ranking.needs and not any((pool.targets[~pool.positive] > 0).any() for pool in pools):
         raise InputError(
             f"loss {params.ranking.name}: needs targets of the negatives, and the candidates have none; give "
             f"{argument('labels')} of a method that gives them probability, as `labels --method teacher`"
         )
-    pools = enough(pools, params.group_size if params.kind == "run" else 1, params.depth)
+    pools = enough(pools, 1 if params.at_random else params.group_size, params.depth)
     checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]
-    check_texts((one.qid for one in (*pools, *checked)), (), queries, {})
     read = [*(first_candidates(one, params.depth) for one in pools), *checked]
     wanted = {docid: None for one in read for docid in one.docids if docid not in documents}
     documents |= request.texts(wanted)
-    check_texts((), wanted, {}, documents)
-    if params.kind in AT_RANDOM and not texts:
+    check_texts((one.qid for one in read), wanted, queries, documents)
+    if params.at_random and not texts:
         whole = request.all_documents("random negatives are drawn from them")
         documents |= {document.docid: document.text for document in whole}
-    collection = sorted(documents) if params.kind in AT_RANDOM else []
-    if 0 < len(collection) < params.group_size:
+    collection = sorted(documents) if params.at_random else []
+    if 0 < len(collection) < params.group_size + max(int(pool.positive.sum()) for pool in pools):
         raise InputError(
-            f"negatives_from={params.kind}: {len(collection)} documents in the collection, groups have "
-            f"{params.group_size}; give {argument('index')} or {argument('documents')} with all documents, or a "
-            "lower group_size"
+            f"{len(collection)} documents in the collection, too few random ones for groups of {params.group_size}; "
+            f"give {argument('index')} or {argument('documents')} with all documents, or a lower group_size"
         )
     teacher = None
     if getattr(params, "batch_teacher", False):
@@ -301,18 +247,22 @@ class BatchTeacher:
         labeler = labeler_of(metadata, Inputs(tokens=source, query_tokens=lambda: query_tokens(source, topics)))
         made = labeler.label_params
         teacher: Any = getattr(labeler, "teacher", None)
-        if not hasattr(teacher, "asked"):
-            raise InputError(
+        refuse(
+            (
+                not hasattr(teacher, "asked"),
                 f"batch_teacher: labels of the method {labeler.name} have no teacher over tokens, which can score any "
-                "document; expected collective, or teacher late or prf:feedback=colbert"
-            )
-        if metadata.get("index") != source.fingerprint:
-            raise InputError(f"{index.name}: the labels were not made from its tokens; give the index that they were")
-        if replace(made, temperature=1.0, mass=None) != PLAIN:
-            raise InputError(
+                "document; expected collective, or teacher late or prf:feedback=colbert",
+            ),
+            (
+                metadata.get("index") != source.fingerprint,
+                f"{index.name}: the labels were not made from its tokens; give the index that they were",
+            ),
+            (
+                replace(made, temperature=1.0, mass=None) != PLAIN,
                 f"batch_teacher: the labels were made with {made}; expected normalization=none, boost=1 and "
-                "n_max=none, as the targets of a batch are the softmax of the teacher's scores"
-            )
+                "n_max=none, as the targets of a batch are the softmax of the teacher's scores",
+            ),
+        )
         self._teacher, self._temperature, self._source = teacher, made.temperature, source
         self._positives_first = bool(getattr(labeler.params, "positives", False))
         self._asked: dict[str, tuple[np.ndarray, np.ndarray]] = {}

@@ -49,10 +49,6 @@ class Loss(ABC):
         """
         return self.mean_of(scores, targets, positive & valid, valid)
 
-    def reads_targets(self) -> bool:
-        """Whether targets count with these settings."""
-        return self.targets
-
     @abstractmethod
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         """As a call; all tensors have one shape, and positives are valid."""
@@ -142,9 +138,6 @@ class DistanceLoss(Loss):
     name = "distance"
     of_cosines = True
     Params = DistanceParams
-
-    def reads_targets(self) -> bool:
-        return bool(self.params.alpha > 0)
 
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         alpha, relevance = self.params.alpha, 1 - ((1 - scores) / 2).where(valid, 1)  # 1 - f

@@ -1,21 +1,23 @@
-"""Settings of trainings: optimiser, validation and stopping; query encoders."""
+"""Settings of trainings, with their presets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import find, names
+import yaml
+
+from rnnreranker.base.chosen_method import choose
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import names
 from rnnreranker.base.settings import Params, check_names, hints_of, setting
-from rnnreranker.base.written_form import Written
 from rnnreranker.train.losses import Loss
 
-Kind = Literal["run", "random", "mixed", "in-batch"]  # where the negatives of a group come from
-PLATEAU = "plateau_factor plateau_patience plateau_threshold plateau_cooldown"
+LabelScale = Literal["scores", "cosine", "maxmin", "targets"]
+Similarity = Literal["maxsim", "l2"]
 LONGEST = 256  # tokens of a text where nothing else is said
 
 
@@ -25,7 +27,6 @@ class TrainingParams(Params):
 
     section: ClassVar[str] = "train"
 
-    loss: str = setting("kl", f"loss, in its written form: {', '.join(names('loss'))}")
     batch_size: int = setting(32, "queries a step and pass", at_least=1)
     accumulate: int = setting(1, "passes whose gradients are averaged before a step", at_least=1)
     epochs: float = setting(10.0, "passes over the training queries", above=0)
@@ -35,41 +36,37 @@ class TrainingParams(Params):
     warmup: float = setting(0.1, "steps of linear warm-up; below 1 a share of all steps", at_least=0)
     clip: float = setting(1.0, "largest norm of the gradient", above=0)
     evaluate_every: int = setting(0, "steps between validations; 0 = once an epoch", at_least=0)
-    patience: int = setting(
-        0, "validations without a better key measure before training stops; 0 = never stop early", at_least=0
-    )
+    patience: int = setting(0, "validations without a better key measure before training stops; 0 = never", at_least=0)
     validation_share: float = setting(
-        0.1,
-        "share of the labelled queries held out where no validation queries are given",
-        at_least=0,
-        at_most=1,
-        tunable=False,
+        0.1, "share of the labelled queries held out where no validation queries are given", at_least=0, at_most=1
     )
-    seed: int = setting(
-        42, "seed of order, dropout, negatives, new layers and held-out queries", at_least=0, tunable=False
-    )
-
-    @property
-    def ranking(self) -> Loss:
-        """The loss; errors as `loss_of`."""
-        return loss_of(self.loss)
+    seed: int = setting(42, "seed of order, dropout, negatives, new layers and held-out queries", at_least=0)
 
     def described(self) -> dict[str, Any]:
         """Plain values by name, with the settings of the loss."""
+        return self.to_dict()
+
+
+@dataclass(frozen=True)
+class RankedParams(TrainingParams):
+    """Settings of a training on candidates of queries."""
+
+    loss: str = setting("kl", f"loss, in its written form: {', '.join(names('loss'))}")
+    key_measure: Literal["loss", "RR@10", "nDCG@10"] = setting(
+        "nDCG@10", "validation measure that chooses the best checkpoint"
+    )
+    validation_queries: int = setting(10000, "validation queries at most, the first ones", at_least=1)
+
+    @property
+    def ranking(self) -> Loss:
+        """The loss. InputError: unknown loss or settings, values out of range."""
+        chosen = choose("loss", self.loss, "loss")
+        ranking: Loss = chosen.method(chosen.params)
+        return ranking
+
+    def described(self) -> dict[str, Any]:
         ranking = self.ranking
         return {**self.to_dict(), "loss": ranking.name, **ranking.params.to_dict()}
-
-
-def loss_of(form: Form) -> Loss:
-    """The loss of a written form. InputError: unknown loss or settings, values out of range."""
-    written = Written.read(form)
-    shown = argument("loss", str(written))
-    if written.name not in names("loss"):
-        raise InputError(f"{shown}: no such loss; {nearest(written.name, names('loss'))}")
-    if written.preset:
-        raise InputError(f"{shown}: a loss has no presets; give the preset to the model")
-    kind = find("loss", written.name)
-    return kind(kind.Params.of(written.params, shown))
 
 
 def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None, base: Any = None) -> Any:
@@ -78,120 +75,55 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
     kind: settings of the trained model.
 
     Raises:
-        InputError: settings that the loss ignores, values out of range, unknown loss or preset.
+        InputError: settings that the loss or another setting makes ineffective, values out of range, unknown names.
     """
     params = kind.named(preset, base) if preset else base or kind()
     params = replace(params, **check_names(values, hints_of(kind)))
-    for name, reason in unread(params, params.ranking).items():
-        if name in values and getattr(params, name):
-            raise InputError(f"{name}={getattr(params, name)}: expected none with {reason}")
-    return params
-
-
-def unread(params: Any, loss: Loss) -> dict[str, str]:
-    """Settings that the loss or another setting makes ineffective → the reason.
-
-    >>> from rnnreranker.train.models import DualParams
-    >>> from rnnreranker.train.losses import TripletLoss
-    >>> sorted(unread(DualParams(), TripletLoss()))
-    ['in_batch_negatives', 'inverse_temperature', 'label_scale']
-    """
-    named, own = f"the loss {loss.name}", params.to_dict()
-    without = f"{named}, in which documents without a target take no part"
-    drawn = "negatives_from=in-batch, which draws none and takes those of the whole batch"
-    cases = [  # whether it holds, what is not read then, and why: the first counts
-        (not loss.of_cosines or not loss.targets, "label_scale", f"{named}, which reads targets, no labels alone"),
-        (not loss.reads_targets(), "label_scale", "alpha=0, at which only hard labels count"),
-        (not loss.reads_targets(), "batch_teacher", f"{named}, which asks what is positive alone"),
+    own = params.to_dict()
+    if "loss" not in own:
+        return params
+    loss: Loss = params.ranking
+    named = f"the loss {loss.name}"
+    for holds, unread, reason in (
+        (not loss.of_cosines or not loss.targets, "label_scale", f"{named}, which reads no labels in [0, 1]"),
+        (not loss.targets, "batch_teacher", f"{named}, which asks what is positive alone"),
         (loss.over_batch, "in_batch_negatives contrast", f"{named}, which is over the whole batch itself"),
-        (own.get("negatives_from") == "in-batch", "group_size depth in_batch_negatives", drawn),
-        ("teacher" in loss.needs and "random_negatives" in own, "in_batch_negatives random_negatives", without),
+        (
+            loss.needs and "random_negatives" in own,
+            "in_batch_negatives random_negatives",
+            f"{named}, in which documents without a target take no part",
+        ),
         (loss.of_cosines, "inverse_temperature", f"{named}, which is of the cosines themselves"),
-        (own.get("schedule") == "linear", PLATEAU, "the schedule linear, which ends by itself"),
+        (
+            own.get("schedule") == "linear",
+            "plateau_factor plateau_patience plateau_threshold plateau_cooldown",
+            "the schedule linear, which ends by itself",
+        ),
         (not own.get("neutrality_weight"), "neutrality_cutoff", "neutrality_weight=0: no divergence is computed"),
         (own.get("architecture") == "doc", "lambda_q query_regularizer", "the architecture doc, without a query model"),
         (own.get("architecture") == "max", "query_weights", "the architecture max, whose queries the model weighs"),
-    ]
-    reasons = [{name: reason for name in unread.split() if holds and name in own} for holds, unread, reason in cases]
-    return {name: reason for one in reversed(reasons) for name, reason in one.items()}
+    ):
+        for name in unread.split():
+            if holds and name in values and own[name]:
+                raise InputError(f"{name}={own[name]}: expected none with {reason}")
+    return params
 
 
-@dataclass(frozen=True)
-class RankedParams(TrainingParams):
-    key_measure: Literal["loss", "RR@10", "nDCG@10"] = setting(
-        "nDCG@10", "validation measure that chooses the best checkpoint"
-    )
-    validation_queries: int = setting(10000, "validation queries at most, the first ones", at_least=1, tunable=False)
-
-
-def in_batch_setting() -> Any:
-    text = "in-batch negatives: the other queries' positives (of groups: all candidates) are candidates too"
-    return setting(False, text, tunable=False)
-
-
-def temperature_setting() -> Any:
-    text = "factor of scores at first; none = 1, or 20 where the encoder's vectors have length 1"
-    return setting(None, text, above=0)
-
-
-def decay_setting() -> Any:
-    text = "linear decay of the learning rate to 0 after warm-up; no = it stays at its highest"
-    return setting(True, text, tunable=False)
-
-
-def length_setting() -> Any:
-    text = f"tokens at which texts are cut; none = {LONGEST}, or the model's limit where it is lower"
-    return setting(None, text, at_least=1)
-
-
-@dataclass(frozen=True)
-class TextParams(TrainingParams):
-    """Settings of a training on single texts."""
-
-    key_measure: ClassVar[str] = "loss"
-
-    epochs: float = 3.0
-    learning_rate: float = 5e-5
-    weight_decay: float = 0.01
-    decay: bool = decay_setting()
-    max_length: int | None = length_setting()
-
-    def described(self) -> dict[str, Any]:
-        return {name: value for name, value in self.to_dict().items() if name != "loss"}
-
-
-@dataclass(frozen=True)
-class GroupParams(RankedParams):
-    """Settings of a training on groups of a positive and drawn negatives."""
-
-    loss: str = "lce"
-    batch_size: int = 8
-    epochs: float = 2.0
-    weight_decay: float = 0.01
-    group_size: int = setting(8, "candidates a query and step: a positive, the others negatives", at_least=1)
-    depth: int = setting(100, "first candidates of a query that negatives are drawn from", at_least=1)
-    decay: bool = decay_setting()
-    validation_candidates: int = setting(
-        100,
-        "first candidates of a validation query that are scored, its positives besides",
-        at_least=1,
-        tunable=False,
-    )
-
-    @property
-    def of_batch(self) -> bool:
-        """Whether documents of other groups of a batch are negatives."""
-        return self.ranking.over_batch or bool(getattr(self, "in_batch_negatives", False)) or self.kind == "in-batch"
-
-    @property
-    def kind(self) -> Kind:
-        """Source of a group's negatives."""
-        return getattr(self, "negatives_from", "run")
-
-
-@dataclass(frozen=True)
-class OneLengthParams(GroupParams):
-    max_length: int | None = length_setting()
+in_batch_setting = partial(
+    setting, False, "in-batch negatives: the other queries' positives (of groups: all candidates) are candidates too"
+)
+temperature_setting = partial(
+    setting, None, "factor of scores at first; none = 1, or 20 where the encoder's vectors have length 1", above=0
+)
+decay_setting = partial(
+    setting, True, "linear decay of the learning rate to 0 after warm-up; no = it stays at its highest"
+)
+length_setting = partial(
+    setting,
+    None,
+    f"tokens at which texts are cut; none = {LONGEST}, or the model's limit where it is lower",
+    at_least=1,
+)
 
 
 @dataclass(frozen=True)
@@ -234,44 +166,178 @@ class TrainParams(RankedParams):
     plateau_cooldown: int = setting(3000, "steps after a cut that are not counted (plateau)", at_least=0)
     dropout: float | None = setting(None, "dropout of the encoder; none = as in its config.json", at_least=0, at_most=1)
     inverse_temperature: float | None = temperature_setting()
-    learn_temperature: bool = setting(True, "inverse temperature trained with the encoder", tunable=False)
-    freeze_embeddings: bool = setting(
-        False, "token embeddings left as they are: smaller and faster steps", tunable=False
-    )
+    learn_temperature: bool = setting(True, "inverse temperature trained with the encoder")
+    freeze_embeddings: bool = setting(False, "token embeddings left as they are: smaller and faster steps")
     frozen_layers: int = setting(0, "lowest layers left as they are, and the token embeddings", at_least=0)
-    neutrality_weight: float = setting(
-        0.0, "weight of the divergence from the documents' neutrality", at_least=0, tunable=False
-    )
-    neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1, tunable=False)
+    neutrality_weight: float = setting(0.0, "weight of the divergence from the documents' neutrality", at_least=0)
+    neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1)
     query_tokens: int | None = setting(
         None, "tokens at which training queries are cut, special tokens included", at_least=1
     )
 
 
-_CODER = TrainParams(  # 001, Table 1, to full length; the floor of the learning rate is that of the authors' program
-    learning_rate=1.7306177116476083e-06,
-    epsilon=1.28946630896042e-07,
-    weight_decay=9.495145000681325e-05,
-    warmup=9000.0,
-    schedule="plateau",
-    final_ratio=0.01,
-    epochs=15.0,
-    evaluate_every=2000,
-    key_measure="RR@10",
-    query_tokens=34,
-    learn_temperature=False,  # 001, Eq. 4 has none; 000, Algorithm 1 learns T where labels are smoothed
-)
-_COCONDENSER = replace(_CODER, learning_rate=1.37e-06, warmup=12000.0, schedule="linear", final_ratio=0.1)
-# Of TripClick's runs a name tells learning rate, warm-up, last share and best step. How long they went on is not
-# published, so they end there; what else is needed is borrowed from 001, Table 1.
-_TRIPCLICK = replace(
-    _CODER, learning_rate=2.73e-06, warmup=29000.0, schedule="linear", final_ratio=0.33, max_steps=234000
-)
-TrainParams.presets = {
-    "coder-tas-b": _CODER,
-    "coder-tas-b-smooth": replace(_CODER, learn_temperature=True),
-    "coder-cocondenser": _COCONDENSER,
-    "coder-cocondenser-smooth": replace(_COCONDENSER, learn_temperature=True),
-    "coder-tripclick": _TRIPCLICK,
-    "coder-tripclick-smooth": replace(_TRIPCLICK, learn_temperature=True),
-}
+@dataclass(frozen=True)
+class GroupParams(RankedParams):
+    """Settings of a training on groups of a positive and drawn negatives."""
+
+    loss: str = "lce"
+    batch_size: int = 8
+    epochs: float = 2.0
+    weight_decay: float = 0.01
+    group_size: int = setting(8, "candidates a query and step: a positive, the others negatives", at_least=1)
+    depth: int = setting(100, "first candidates of a query that negatives are drawn from", at_least=1)
+    decay: bool = decay_setting()
+    validation_candidates: int = setting(
+        100, "first candidates of a validation query that are scored, its positives besides", at_least=1
+    )
+
+    @property
+    def of_batch(self) -> bool:
+        """Whether documents of other groups of a batch are negatives."""
+        return self.ranking.over_batch or bool(getattr(self, "in_batch_negatives", False))
+
+    @property
+    def at_random(self) -> bool:
+        """Whether negatives are drawn from the collection."""
+        return getattr(self, "negatives_from", "") == "random"
+
+
+@dataclass(frozen=True)
+class OneLengthParams(GroupParams):
+    max_length: int | None = length_setting()
+
+
+@dataclass(frozen=True)
+class DualParams(OneLengthParams):
+    """Settings of a dual encoder; the presets have the length, loss and alpha of paper 004, which states no other
+    setting.
+
+    `f-ebr` is ours, for `--encoder none`: the paper only cites Huang et al. (KDD 2020), whose loss and two towers we
+    know from memory.
+    """
+
+    loss: str = "distance"
+    group_size: int = 4
+    batch_size: int = 16
+    epochs: float = 3.0
+    learning_rate: float = 2e-5
+    max_length: int | None = 64
+    towers: Literal["shared", "separate"] = setting(
+        "shared", "towers: one encoder of queries and documents, or one of each, that begin alike"
+    )
+    negatives_from: Literal["run", "random"] = setting(
+        "run",
+        "source of a group's negatives: run, the first `depth` candidates; random, `depth` documents of the "
+        "collection, drawn for the query",
+    )
+    in_batch_negatives: bool = in_batch_setting()
+    inverse_temperature: float | None = temperature_setting()
+    label_scale: LabelScale = setting(
+        "scores",
+        "scale of labels in [0, 1], for the loss distance: scores that are cut, (1 + score) / 2, from the lowest score "
+        "of a query to its highest, or targets over the largest",
+    )
+
+    ours: ClassVar[frozenset[str]] = frozenset({"f-ebr"})
+
+
+@dataclass(frozen=True)
+class CrossParams(OneLengthParams):
+    """Settings of a cross-encoder."""
+
+
+@dataclass(frozen=True)
+class SparseParams(OneLengthParams):
+    """Settings of a sparse encoder; the presets have the values of published SPLADE models."""
+
+    loss: str = "info-nce"
+    group_size: int = 2
+    batch_size: int = 32
+    epochs: float = 3.0
+    learning_rate: float = 2e-5
+    architecture: Literal["max", "doc"] = setting(
+        "max", "SPLADE-max, or SPLADE-doc, whose queries are their words, without a model"
+    )
+    query_weights: Literal["binary", "counts"] = setting(
+        "binary",
+        "weights of a query's words in SPLADE-doc: 1 each, as in the authors' program, or their counts; search alike",
+    )
+    lambda_q: float = setting(3e-4, "weight of the regularisation of queries; doc has none", at_least=0)
+    lambda_d: float = setting(1e-4, "weight of the FLOPS of documents", at_least=0)
+    query_regularizer: Literal["flops", "l1"] = setting("flops", "regularizer of queries")
+    regularizer_warmup: float = setting(
+        1 / 3, "steps of quadratic warm-up of the regularisation; below 1 a share of all steps", at_least=0
+    )
+
+
+@dataclass(frozen=True)
+class LateParams(GroupParams):
+    """Settings of a late-interaction encoder; the presets have the values of paper 002 and of its program."""
+
+    loss: str = "info-nce"
+    group_size: int = 2
+    batch_size: int = 32
+    epochs: float = 3.0
+    similarity: Similarity = setting(
+        "maxsim",
+        "similarity in the loss: inner products, or minus squared distances, never below that to zeros",
+    )
+    in_batch_negatives: bool = in_batch_setting()
+    batch_teacher: bool = setting(
+        False,
+        "with in-batch negatives, the teacher that made the labels scores all documents of a batch, by the tokens of "
+        "the index; no = a document has what the labels give it, 0 where they do not know it",
+    )
+    contrast: float = setting(0.0, "weight of info-nce over the whole batch, added to the loss", at_least=0)
+    query_length: int | None = setting(
+        None, "tokens at which queries are cut, and to which they are expanded; none = the model's own", at_least=1
+    )
+    document_length: int | None = setting(None, "tokens at which documents are cut; none = the model's own", at_least=1)
+    dimension: int | None = setting(
+        None, "numbers of a token, where the training begins with a transformer; none = 128", at_least=1
+    )
+
+
+@dataclass(frozen=True)
+class TextParams(TrainingParams):
+    """Settings of a training on single texts."""
+
+    key_measure: ClassVar[str] = "loss"
+
+    epochs: float = 3.0
+    learning_rate: float = 5e-5
+    weight_decay: float = 0.01
+    decay: bool = decay_setting()
+    max_length: int | None = length_setting()
+
+
+@dataclass(frozen=True)
+class MaskedParams(TextParams):
+    """Settings of a masked language model; a new one has BERT's shape with four of its twelve layers."""
+
+    epochs: float = 10.0
+    learning_rate: float = 1e-4
+    mask_share: float = setting(0.15, "share of a text's tokens that are masked", above=0, at_most=0.9)
+    layers: int = setting(4, "of a new model", at_least=1)
+    hidden_size: int = setting(768, "hidden size of a new model", at_least=1)
+    heads: int = setting(12, "attention heads of a new model", at_least=1)
+    vocabulary: int = setting(
+        21128,
+        "tokens of a new model's vocabulary, all characters before frequent words",
+        at_least=6,
+    )
+
+
+@dataclass(frozen=True)
+class TermScorerParams(TextParams):
+    """Settings of a term scorer; paper 004's eq. 4 is over the words of queries alone."""
+
+    texts: Literal["queries", "documents", "both"] = setting(
+        "queries",
+        "texts whose words it learns: queries, weighed in a positive (eq. 4), positives, or both",
+    )
+
+
+PRESETS = yaml.safe_load(Path(__file__).with_name("presets.yaml").read_text(encoding="utf-8"))
+for _kind in (TrainParams, DualParams, CrossParams, SparseParams, LateParams):
+    _kind.presets = {name: _kind(**values) for name, values in PRESETS[_kind.__name__].items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cached_property
@@ -15,18 +14,18 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.command import counted, notice, say
 from rnnreranker.base.device import AUTO, trained_on
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.locks import alone
-from rnnreranker.base.method import Inputs, fields_of, find, methods, names
+from rnnreranker.base.method import Inputs, find, methods, names
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Request, asked
-from rnnreranker.base.settings import Params, check_names, hints_of, located, setting
+from rnnreranker.base.settings import hints_of, located, setting
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
-from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams, ScorerParams
+from rnnreranker.encode.params import EncoderParams, ScorerParams
 from rnnreranker.search.defaults import INDEX
-from rnnreranker.train.params import TrainingParams, loss_of, settings_for
+from rnnreranker.train.params import TrainingParams, settings_for
 
 if TYPE_CHECKING:
     import pandas
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 KIND = "trained-model"  # of method
 SCORERS = hints_of(ScorerParams)["scorer"].words
 EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size", "seed")  # settings of every model, arguments too
-NOTHING = "none"  # of --encoder: a new model
 FEW = 100  # validation queries below which the best of the steps, or of trials, is mostly chance
 RECORD = "training.json"  # beside the trained model
 
@@ -48,7 +46,6 @@ RECORD = "training.json"  # beside the trained model
 class Training(NamedTuple):
     model: Any
     params: TrainingParams
-    loss: Params
 
 
 class Start(NamedTuple):
@@ -66,10 +63,10 @@ class TrainRequest(Request):
     Attributes:
         model: written form, `late:preset=colbert,epochs=3`; `EVERYDAY`, `preset` and `loss` set its settings of these
             names.
-        labels, validation_labels: `SoftLabels` or files; index: opened, or a name; topics: files, or qid → text.
+        labels: `SoftLabels` or a file; index: opened, or a name; topics: files, or qid → text.
         encoder: "none" = a new model; None = the encoder of the index.
-        validation_labels, validation_run, validation_qrels, validation_topics: validation queries, by labels or by the
-            other three; None = a share of the training queries.
+        validation_run, validation_qrels, validation_topics: validation queries, by all three; None = a share of the
+            training queries.
         on_validation: called with step and measures; its exceptions end the training.
     """
 
@@ -91,10 +88,7 @@ class TrainRequest(Request):
     seed: int | None = setting(None, "seed of order, dropout, negatives, new layers and held-out queries")
     preset: str | None = setting(None, "published values, ours, or a YAML file", metavar="NAME")
     loss: Form | None = setting(None, f"{', '.join(names('loss'))} (default: that of the model)")
-    validation_labels: str | Path | SoftLabels | None = setting(
-        None, "file of their candidates and targets", metavar="FILE"
-    )
-    validation_run: str | Path | Run | None = setting(None, "candidates of them, in place of labels", metavar="RUN")
+    validation_run: str | Path | Run | None = setting(None, "candidates of them", metavar="RUN")
     validation_qrels: Qrels | None = setting(
         None, "judgements, beside a run; from grade 1 on relevant", metavar="QRELS"
     )
@@ -114,8 +108,8 @@ class TrainRequest(Request):
 
     @cached_property
     def training(self) -> Training:
-        given = {name: value for name in (*EVERYDAY, PRESET) if (value := getattr(self, name)) is not None}
-        return training_of(Written.read(self.model).beside(given, argument("model")), self.loss)
+        given = {name: value for name in (*EVERYDAY, PRESET, "loss") if (value := getattr(self, name)) is not None}
+        return training_of(Written.read(self.model).beside(given, argument("model")))
 
     @cached_property
     def scoring(self) -> ScorerParams | None:
@@ -123,38 +117,27 @@ class TrainRequest(Request):
         if self.scorer is None:
             return None
         written = Written.read(self.scorer)
-        shown = argument("scorer", str(written))
-        if written.name not in SCORERS:
-            raise InputError(f"{shown}: no such scorer; {nearest(written.name, SCORERS)}")
-        return ScorerParams.of(written.params, shown, scorer=written.name)
+        return ScorerParams.of(written.params, argument("scorer", str(written)), scorer=written.name)
 
     @cached_property
     def start(self) -> Start:
         """The initial model. InputError: none is given or known to the index, or settings without effect."""
-        model, shown = self.training.model, argument("encoder")
+        model, taken = self.training.model, sorted(self.training.model.encoder_settings)
         if self.encoder is not None:
             written = Written.read(self.encoder)
             shown = argument("encoder", str(written))
             given = EncoderParams.of(written.params, shown).given()
-            known = (
-                f"{' or '.join(sorted(model.encoder_settings)) or 'no settings'} with {argument('model', model.name)}"
-            )
-            for one, value in given.items():
-                if one not in model.encoder_settings:
-                    raise InputError(f"{shown}: {one}={value}: expected {known}")
-            if given.get("pooling") not in (None, *TRAINED_POOLINGS):
-                raise InputError(f"{shown}: pooling={given['pooling']}: expected {' or '.join(TRAINED_POOLINGS)}")
+            for name in given.keys() - set(taken):
+                known = " or ".join(taken) or "no settings"
+                raise InputError(f"{shown}: {name}: expected {known} with {argument('model', model.name)}")
             return Start(written.name, **given)
-        if self.opened is None:
-            raise InputError(f"{shown} is missing: it is the initial model")
-        encoder = self.opened.settings.get("parts", {}).get(model.part, {}).get("encoder", {})
+        parts = {} if self.opened is None else self.opened.settings.get("parts", {})
+        encoder = parts.get(model.part, {}).get("encoder")
         if not encoder:
-            raise InputError(
-                f"{self.opened.name}: this index does not say which encoder made its part {model.part}; give {shown}, "
-                "the initial model"
-            )
+            shown = f"{argument('encoder')} is missing: it is the initial model"
+            raise InputError(f"{shown}, as no {argument('index')} says which encoder made its part {model.part}")
         own = encoder.get("settings", {})
-        return Start(encoder["name"], **{name: own.get(name) for name in model.encoder_settings})
+        return Start(encoder["name"], **{name: own.get(name) for name in taken})
 
     @cached_property
     def opened(self) -> IndexOnDisk | None:
@@ -195,34 +178,20 @@ class TrainRequest(Request):
         return documents_of(self.opened.texts)
 
 
-def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Training:
-    """The model of a written form, `dual:preset=le-bs,loss="distance:alpha=0.5"`, with its settings and its loss's.
+def training_of(model: Form, base: Any = None) -> Training:
+    """The model of a written form, `dual:preset=le-bs,loss="distance:alpha=0.5"`, with its settings.
 
-    Args:
-        loss: replaces the setting `loss`.
-        base: values of other settings; None = the defaults.
+    base: values of other settings; None = the defaults.
 
     Raises:
         InputError: unknown names, settings without effect, values out of range.
     """
     written = Written.read(model)
-    shown, values = argument("model", written.name), dict(written.params)
-    if written.name not in names(KIND):
-        raise InputError(f"{shown}: no such model; {nearest(written.name, names(KIND))}")
-    trained = find(KIND, written.name)()
-    if loss is not None:
+    with located(argument("model", written.name)):
+        trained, values = find(KIND, written.name)(), dict(written.params)
         if "loss" in values:
-            given = argument("loss", str(Written.read(loss)))
-            raise InputError(f"{given} and loss={values['loss']} of {shown}: give one")
-        values["loss"] = loss
-    if "loss" in values:
-        loss_of(values["loss"])  # its errors name the loss alone
-        values["loss"] = str(Written.read(values["loss"]))
-    hints = hints_of(trained.Params)
-    with located(shown):
-        values = check_names(values, {field.name: hints[field.name] for field in fields_of(trained)})
-        params = settings_for(trained.Params, values, written.preset or None, base)
-    return Training(trained, params, params.ranking.params)
+            values["loss"] = str(Written.read(values["loss"]))
+        return Training(trained, settings_for(trained.Params, values, written.preset or None, base))
 
 
 def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
@@ -238,26 +207,19 @@ GIVEN = ("validation_run", "validation_topics", "validation_qrels")  # they go t
 def validation_of(request: TrainRequest, queries: int) -> tuple[SoftLabels | None, dict[str, str]]:
     """Labels of the given validation queries (None if none are given), and their texts.
 
-    queries: the most that are taken of a run. InputError: incomplete or conflicting arguments, unreadable files.
+    queries: the most that are taken of a run. InputError: incomplete arguments, unreadable files.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
     from rnnreranker.runs import Run
 
-    given = {name: one for name in GIVEN if (one := getattr(request, name)) is not None}
-    texts = topics_of(given["validation_topics"]) if "validation_topics" in given else {}
-    labels = None if request.validation_labels is None else labels_of(request.validation_labels)
-    if labels is not None and (both := [name for name in given if name != "validation_topics"]):
-        shown = f"{argument('validation_labels')} and {argument(both[0])}"
-        raise InputError(f"{shown}: expected one of them; labels name their candidates")
-    if labels is None and given:
-        if lacking := [argument(name) for name in GIVEN if name not in given]:
-            raise InputError(f"{', '.join(lacking)} missing: {', '.join(map(argument, GIVEN))} go together")
-        run = given["validation_run"]
-        run = run if isinstance(run, Run) else Run.read(run)
-        labels = hard_labels(run, texts, qrels_of(given["validation_qrels"]), queries)
-        texts = {qid: texts[qid] for qid in labels.qids}
-    return labels, texts
+    if all(getattr(request, name) is None for name in GIVEN):
+        return None, {}
+    request.needed(*GIVEN)
+    run, texts, judged = request.validation_run, topics_of(request.validation_topics), request.validation_qrels  # type: ignore[arg-type]
+    run = run if isinstance(run, Run) else Run.read(run)  # type: ignore[arg-type]
+    labels = hard_labels(run, texts, qrels_of(judged), queries)
+    return labels, {qid: texts[qid] for qid in labels.qids}
 
 
 def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, queries: int) -> SoftLabels:
@@ -310,7 +272,7 @@ def held_out_of(qids: Iterable[str], params: Any, given: SoftLabels | None = Non
         raise InputError(
             f"{len(ids)} queries or texts cannot be split into training and validation: expected two or more, and a "
             f"share between (validation_share={params.validation_share}); or give validation queries of their own "
-            f"({argument('validation_run')} or {argument('validation_labels')}), where the model takes them"
+            f"({argument('validation_run')}), where the model takes them"
         )
     return held_out
 
@@ -365,7 +327,7 @@ def train_model(
 
 def train(request: TrainRequest) -> Trained:
     check(request)
-    model, params, _ = request.training
+    model, params = request.training
     with phase("training"), alone(Path(request.output), doing="training to it"):
         trained = model.train(request, params, trained_on(request.device))
     as_it_was = "" if trained.best_step else f"no step was better than the start, so {request.output} is the start"
@@ -388,19 +350,13 @@ def check(request: TrainRequest) -> None:
     Raises:
         InputError: unknown names, arguments without effect, or an output that cannot be written or contains an input.
     """
-    model, takers, output = request.training.model, dict[str, list[str]](), Path(request.output)
-    for name, kind in methods(KIND).items():
-        for read in sorted(kind.reads):
-            takers.setdefault(read, []).append(name)
-    for read, own in takers.items():
-        if model.name not in own and getattr(request, read) not in (None, False):
-            raise InputError(f"{argument(read)}: is for {argument('model')} {' or '.join(own)}, not for {model.name}")
+    model, output = request.training.model, Path(request.output)
+    for read in sorted({read for kind in methods(KIND).values() for read in kind.reads - model.reads}):
+        if getattr(request, read) not in (None, False):
+            raise InputError(f"{argument(read)}: expected none with {argument('model', model.name)}")
     _ = request.scoring, request.encoder and request.start  # each says what is wrong with its written form
     trained_on(request.device)
     asked_fields(request.documents, request.fields)
     if output.exists() and not (output / RECORD).is_file() and (output.is_file() or any(output.iterdir())):
         raise InputError(f"{output}: has files that this command did not write; give another {argument('output')}")
-    parent = output.absolute().parent
-    if parent.is_dir() and not os.access(parent, os.W_OK):
-        raise InputError(f"{parent}: cannot be written; choose another {argument('output')}")
     check_apart(vars(request), replaces=request.output)

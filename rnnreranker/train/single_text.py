@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
 from torch import Tensor
 from torch.nn.functional import mse_loss
 from transformers import BertConfig, BertForMaskedLM, BertTokenizer, DataCollatorForLanguageModeling
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.encode.transformer import load_whole
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, TermParams
 from rnnreranker.encode.words.scorer import TermScorerNetwork, fast_tokenizer, padded_pieces, write_term_scorer
 from rnnreranker.labels.export import check_texts
 from rnnreranker.parts.terms.word_weights import CollectionWeights
+from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import LONGEST
-from rnnreranker.train.request import NOTHING, Start, held_out_of, labels_of
-from rnnreranker.train.trainer import Learner, limit_of, loading, start_folder
-from rnnreranker.train.validation import Validation
+from rnnreranker.train.request import Start, held_out_of, labels_of
+from rnnreranker.train.trainer import Learner, Validation, start_of
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest
@@ -49,17 +49,14 @@ class MaskedLearner(Learner):
         made = {"validation_texts": len(inputs[1]), "training_texts": len(inputs[0])}
         super().__init__(start, params, made, inputs)
         if start.name == NOTHING:
-            self._tokenizer = new_tokenizer(inputs[0], params.vocabulary)
+            self._tokenizer, longest = new_tokenizer(inputs[0], params.vocabulary), params.max_length or LONGEST
             self.model = new_model(len(self._tokenizer), params.layers, params.hidden_size, params.heads)
-            if params.max_length is not None and params.max_length > POSITIONS:
-                raise InputError(f"max_length={params.max_length}: expected an integer <= {POSITIONS}")
-            longest = params.max_length or LONGEST
+            if longest > POSITIONS:
+                raise InputError(f"max_length={longest}: expected an integer <= {POSITIONS}")
         else:
-            self.folder, path = start_folder(start.name, ["encoder", "sparse-encoder"])
-            with loading(path, "a masked-language model"):
-                self.model = load_whole(path, "AutoModelForMaskedLM")
-                longest = limit_of(path, self.model, params.max_length)
-                self._tokenizer = fast_tokenizer(path)
+            what = "a masked-language model", params.max_length, "AutoModelForMaskedLM"
+            self.folder, path, self.model, longest = start_of(start.name, *what)
+            self._tokenizer = fast_tokenizer(path)
         self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
         self.training, texts = (
             self._tokenizer(list(own), truncation=True, max_length=longest)["input_ids"] for own in inputs
@@ -73,22 +70,21 @@ class MaskedLearner(Learner):
         """Token numbers and attention, (B, T)."""
         return dict(self._tokenizer.pad({"input_ids": list(rows)}, return_tensors="pt"))
 
-    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        tokens, targets = (one.to(self.model.device) for one in self._masked(inputs["input_ids"].cpu(), rng))
+    def loss(self, inputs: Any) -> Tensor:
+        tokens, targets = (one.to(self.model.device) for one in self._masked(inputs["input_ids"].cpu(), self.rng))
         output = self.model(input_ids=tokens, attention_mask=inputs["attention_mask"], labels=targets)
         loss: Tensor = output.loss if (targets != UNMASKED).any() else output.logits.sum() * 0.0  # nothing was drawn
         return loss
 
     def validation(self) -> Validation:
         """Mean cross-entropy and accuracy; the masks of a text are always the same."""
-        sums = torch.zeros(3, dtype=torch.float64)
+        parts = [torch.zeros(2, 0, dtype=torch.float64)]
         for tokens, targets in self._checked:
-            guessed = targets[0] != UNMASKED
-            logits = self.model(input_ids=tokens.to(self.model.device)).logits[0].double().cpu()[guessed]
-            own = targets[0][guessed]
-            logs = logits.log_softmax(dim=1).gather(1, own[:, None])
-            sums += torch.stack([-logs.sum(), (logits.argmax(dim=1) == own).sum(), guessed.sum()])
-        loss, right = (sums[:2] / sums[2].clamp(min=1)).tolist()
+            guessed = targets != UNMASKED
+            own, logits = targets[guessed], self.model(input_ids=tokens.to(self.model.device)).logits
+            logs = logits.cpu()[guessed].double().log_softmax(dim=1)
+            parts.append(torch.stack([-logs.gather(1, own[:, None])[:, 0], logs.argmax(dim=1) == own]))
+        loss, right = torch.cat(parts, dim=1).mean(dim=1).nan_to_num().tolist()
         return Validation({"loss": loss, "accuracy": right})
 
     def save(self, folder: Path) -> None:
@@ -111,7 +107,7 @@ def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]
         say(f"{counted(empty, 'document')} with an empty text: left out")
     held_out = held_out_of(kept, params)
     training = [text for docid, text in kept.items() if docid not in held_out]
-    return training, [text for docid, text in kept.items() if docid in held_out]
+    return training, [kept[docid] for docid in kept if docid in held_out]
 
 
 def new_tokenizer(texts: Sequence[str], size: int) -> Any:
@@ -119,21 +115,17 @@ def new_tokenizer(texts: Sequence[str], size: int) -> Any:
 
     Both are ordered by frequency, then alphabetically. InputError: texts without a word.
     """
-    backend = _tokenizer(SPECIAL).backend_tokenizer
-    normalized = (backend.normalizer.normalize_str(text) for text in texts)
-    counts = Counter(word for text in normalized for word, _ in backend.pre_tokenizer.pre_tokenize_str(text))
+    normalizer, splitter, characters = BertNormalizer(), BertPreTokenizer(), Counter[str]()
+    normalized = (normalizer.normalize_str(text) for text in texts)
+    counts = Counter(word for text in normalized for word, _ in splitter.pre_tokenize_str(text))
     if not counts:
         raise InputError("no text has a word: there is nothing to make a vocabulary of")
-    characters: Counter[str] = Counter()
     for word, count in counts.items():
         for position, character in enumerate(word):
             characters[f"##{character}" if position else character] += count
     ranked = [(False, -count, token) for token, count in characters.items()]
     ranked += [(True, -count, word) for word, count in counts.items() if len(word) > 1 < count]
-    return _tokenizer([*SPECIAL, *(token for _, _, token in sorted(ranked))][: max(size, len(SPECIAL) + 1)])
-
-
-def _tokenizer(tokens: Sequence[str]) -> Any:
+    tokens = [*SPECIAL, *(token for _, _, token in sorted(ranked))][: max(size, len(SPECIAL) + 1)]
     vocabulary = {token: number for number, token in enumerate(tokens)}
     return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=POSITIONS)
 
@@ -142,10 +134,9 @@ def new_model(vocabulary: int, layers: int, hidden_size: int, heads: int) -> Any
     """A new BertForMaskedLM; the inner layers are four times as wide. InputError: the heads do not divide the width."""
     if hidden_size % heads:
         raise InputError(f"hidden_size={hidden_size}: expected a multiple of heads={heads}")
-    shape: dict[str, Any] = {"num_hidden_layers": layers, "hidden_size": hidden_size, "num_attention_heads": heads}
-    return BertForMaskedLM(
-        BertConfig(vocab_size=vocabulary, intermediate_size=4 * hidden_size, max_position_embeddings=POSITIONS, **shape)
-    )
+    shape = {"num_hidden_layers": layers, "hidden_size": hidden_size, "num_attention_heads": heads}
+    shape |= {"vocab_size": vocabulary, "intermediate_size": 4 * hidden_size, "max_position_embeddings": POSITIONS}
+    return BertForMaskedLM(BertConfig(**shape))  # type: ignore[arg-type]
 
 
 class WeighedText(NamedTuple):
@@ -175,13 +166,10 @@ class TermLearner(Learner):
 
     def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
         super().__init__(start, params, inputs.made, [inputs.content])
-        self.folder, path = start_folder(start.name, ["encoder"])
+        self.folder, path, transformer, longest = start_of(start.name, "a term scorer", params.max_length)
         self._terms = inputs.terms
-        with loading(path, "a term scorer"):
-            transformer = load_whole(path)
-            longest = limit_of(path, transformer, params.max_length)
-            self._reader = PieceReader(fast_tokenizer(path), Analyser(inputs.terms), longest)
-            self.model = TermScorerNetwork(transformer, inputs.terms.language == "zh")
+        self._reader = PieceReader(fast_tokenizer(path), Analyser(inputs.terms), longest)
+        self.model = TermScorerNetwork(transformer, inputs.terms.language == "zh")
         self.training, checked = self._examples(inputs.training), self._examples(inputs.checked)
         self._checked = sorted(checked, key=lambda one: len(one[0].tokens))
         self.made["training_texts"] = len(self.training)
@@ -194,7 +182,7 @@ class TermLearner(Learner):
             targets[row, list(own)] = torch.tensor(list(own.values()))
         return batch | {"targets": targets}
 
-    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+    def loss(self, inputs: Any) -> Tensor:
         return mse_loss(*self._of_words(inputs))
 
     def validation(self) -> Validation:
@@ -221,6 +209,8 @@ class TermLearner(Learner):
         kept = [one for one in examples if one[1]]
         if lost := len(examples) - len(kept):
             say(f"{lost} of {len(examples)} texts have no word in the tokens that the model reads: left out")
+        if not kept:
+            raise InputError(f"no text has a word of the language {self._terms.language}; give labels of more queries")
         return kept
 
 
@@ -236,38 +226,25 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     request.needed("labels", "index", "topics")
     index: Any = request.opened
     labels, topics = labels_of(request.labels), request.texts_of_queries()  # type: ignore[arg-type]
-    source, shown = index.term_source, request.shown("labels")
+    source = index.term_source
     pairs = [(one.qid, docid) for one in labels for docid in compress(one.docids, one.positive)]
-    check_texts((qid for qid, _ in pairs), (), topics, {})
     docids = sorted({docid for _, docid in pairs})
     texts, rows = request.texts(docids), source.rows(docids)
-    if lost := [docid for docid, row in zip(docids, rows.tolist(), strict=True) if row < 0 or docid not in texts]:
-        raise InputError(
-            f"{shown}: {counted(len(lost), 'positive')} without counted words in {source.index}, or without a text "
-            f"(first: {lost[0]}); give the index that the labels are of"
-        )
+    known = {docid: row for docid, row in zip(docids, rows.tolist(), strict=True) if row >= 0 and docid in texts}
+    check_texts((qid for qid, _ in pairs), docids, topics, known)
     of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
     held_out, seen = held_out_of(labels.qids, params), set[str]()
     sides: list[list[WeighedText]] = []
     for wanted in (False, True):
-        own = [pair for pair in pairs if (pair[0] in held_out) == wanted]
-        words = source.analyser.words([topics[qid] for qid, _ in own])
-        side = [
-            WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in of_query})
-            for (qid, docid), of_query in zip(own, words, strict=True)
-        ]
-        others = dict.fromkeys(docid for _, docid in own if docid not in seen)
-        seen.update(others)
-        of_positives = [WeighedText(texts[docid], of_documents[docid]) for docid in others]
-        sides.append(side * (params.texts != "documents") + of_positives * (params.texts != "queries"))
-    training, checked = ([one for one in side if one.weights] for side in sides)
-    if wordless := sum(map(len, sides)) - len(training) - len(checked):
-        say(f"{counted(wordless, 'text')} without a word: left out")
-    if not training or not checked:
-        raise InputError(
-            f"{shown}: no text of {'validation' if training else 'training'} has a word of the language "
-            f"{source.params.language}; give labels of more queries, or {argument('index')} of their language"
-        )
-    read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in part] for part in (training, checked)))
+        side, own = list[WeighedText](), [pair for pair in pairs if (pair[0] in held_out) == wanted]
+        if params.texts != "documents":
+            for (qid, docid), of_query in zip(own, source.analyser.words([topics[qid] for qid, _ in own]), strict=True):
+                side.append(WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in of_query}))
+        if params.texts != "queries":
+            others = dict.fromkeys(docid for _, docid in own if docid not in seen)
+            seen.update(others)
+            side += [WeighedText(texts[docid], of_documents[docid]) for docid in others]
+        sides.append(side)
+    read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in side] for side in sides))
     made = {"labels": labels.metadata, "terms": source.params.to_dict(), "validation_queries": len(held_out)}
-    return TermInputs(training, checked, source.params, made, fingerprint(read, source.fingerprint))
+    return TermInputs(*sides, source.params, made, fingerprint(read, source.fingerprint))

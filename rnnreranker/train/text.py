@@ -1,9 +1,8 @@
-"""Learners of texts on groups: their base, cross-encoders, dual encoders and sparse encoders."""
+"""Learners of texts on groups: cross-encoders, dual, sparse and late-interaction encoders."""
 
 from __future__ import annotations
 
 import copy
-import functools
 import math
 from abc import abstractmethod
 from collections import Counter
@@ -19,25 +18,35 @@ from sentence_transformers import CrossEncoder, SentenceTransformer, SparseEncod
 from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
 from sentence_transformers.sparse_encoder.modules import SpladePooling
+from sentence_transformers.util import batch_to_device
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find
+from rnnreranker.base.settings import hints_of
+from rnnreranker.encode.kinds import cut_texts
+from rnnreranker.encode.late import late_start
+from rnnreranker.encode.model_folder import ModelSettings, TextKind, loading, read_settings, words_of
+from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.coder import COSINE_SCALE
-from rnnreranker.encode.model_folder import ModelSettings, TextKind, read_settings, words_of
-from rnnreranker.encode.transformer import load_whole
+from rnnreranker.encode.transformer import TorchModel, check_vocabulary
 from rnnreranker.encode.words.analysis import language_of, words
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.impacts.part import word_use
-from rnnreranker.train.groups import Group, GroupInputs, Groups, in_batch, scaled_labels
-from rnnreranker.train.request import NOTHING, Start
-from rnnreranker.train.trainer import Learner, limit_of, loading, start_folder
-from rnnreranker.train.validation import Scored, Validation, validate
+from rnnreranker.train.groups import Group, GroupInputs, Groups, scaled_labels
+from rnnreranker.train.models import NOTHING
+from rnnreranker.train.params import Similarity
+from rnnreranker.train.request import Start
+from rnnreranker.train.trainer import Learner, Scored, Validation, start_of, validate
 
 PAIRS = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
 TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
 LOGITS = {"cpu": 2**20, "cuda": 2**27}  # logits held at a time: on a CPU what its cache holds
 PROBE = ["a", "one text, and a longer one"]
+WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
+
+Features = dict[str, Tensor]  # inputs of a model
 
 
 class GroupLearner(Learner):
@@ -50,13 +59,10 @@ class GroupLearner(Learner):
     at_once: ClassVar[int] = 32
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs) -> None:
-        queries = {"training_queries": len({pool.qid for pool in inputs.pools})}
-        made = {**inputs.made, **queries, "validation_queries": len(inputs.checked)}
-        super().__init__(start, params, made, inputs.content())
+        made = {"training_queries": len({pool.qid for pool in inputs.pools}), "validation_queries": len(inputs.checked)}
+        super().__init__(start, params, {**inputs.made, **made}, inputs.content())
         self.inputs, self.ranking = inputs, params.ranking
-        count = params.max_steps * params.batch_size * params.accumulate or math.ceil(params.epochs * len(inputs.pools))
-        drawn = params.group_size, params.depth, params.seed, params.kind, inputs.collection
-        self.training = Groups(inputs.pools, count, *drawn)
+        self.training = Groups(inputs.pools, params, inputs.collection)
 
     @property
     def epoch(self) -> int:
@@ -93,9 +99,8 @@ class CrossLearner(GroupLearner):
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs)
-        self.folder, path = start_folder(start.name, ("encoder", "sparse-encoder", "cross-encoder"))
+        self.folder, path, _, limit = start_of(start.name, "a cross-encoder", params.max_length)
         with loading(path, "a cross-encoder"):
-            limit = limit_of(path, load_whole(path), params.max_length)
             self.model: CrossEncoder = CrossEncoder(
                 str(path), num_labels=1, max_length=limit, device=device, local_files_only=True,
                 activation_fn=torch.nn.Identity(),
@@ -105,29 +110,25 @@ class CrossLearner(GroupLearner):
 
     def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
         """Pairs of texts, and the targets of each group."""
-        return {"pairs": self.pairs(rows), "label": label(rows, [one.docids for one in rows])}
+        return {"pairs": self.pairs(rows), "label": in_batch(rows, [one.docids for one in rows])}
 
     def pairs(self, lists: Sequence[Group] | Sequence[Labels]) -> list[tuple[str, str]]:
         return [(self.inputs.queries[one.qid], self.inputs.documents[docid]) for one in lists for docid in one.docids]
 
-    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        scores = self.scores(inputs["pairs"]).view(len(inputs["label"]["targets"]), -1)
-        return self.ranking(scores, **inputs["label"])
+    def loss(self, inputs: Any) -> Tensor:
+        return self.ranking(self.scores(inputs["pairs"]).view_as(inputs["label"]["targets"]), **inputs["label"])
 
     def scored(self, lists: Sequence[Labels]) -> Iterator[Scored]:
         parts = self.scores(self.pairs(lists)).cpu().split([len(one.docids) for one in lists])
         for one, own in zip(lists, parts, strict=True):
-            yield Scored(one.qid, one.docids, one.targets, one.positive, own.numpy())
+            yield Scored(one.qid, one.docids, one.targets, one.positive, own.numpy(), own.numpy(), one.targets)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Tensor:
         """(n,): scores of pairs; pairs of about the same length are computed together."""
-        order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][0]) + len(pairs[i][1]), i))
-        device, parts = self.model.device, []
-        for start in range(0, len(order), PAIRS[device.type]):
-            features = self.model.preprocess([pairs[i] for i in order[start : start + PAIRS[device.type]]])
-            there = {name: one.to(device) if torch.is_tensor(one) else one for name, one in features.items()}
-            parts.append(self.model(there)["scores"].view(-1).float())
-        return torch.cat(parts)[torch.argsort(torch.tensor(order, device=device))]
+        device, order = self.model.device, torch.tensor([sum(map(len, pair)) for pair in pairs]).argsort(stable=True)
+        blocks = ([pairs[row] for row in block] for block in order.split(PAIRS[device.type]))
+        parts = (self.model(batch_to_device(self.model.preprocess(block), device))["scores"] for block in blocks)
+        return torch.cat([part.view(-1).float() for part in parts])[order.argsort()]
 
 
 class TwoSidedLearner(GroupLearner):
@@ -139,119 +140,89 @@ class TwoSidedLearner(GroupLearner):
     prompts: Mapping[TextKind, str]
     own: Callable[[Labels], np.ndarray] | None = None
 
-    def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> Features:
         """Inputs of the model: tensors, padded on the right."""
         features = self.model.preprocess(texts, prompt=self.prompts[kind] or None, task=kind)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
     @abstractmethod
-    def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
+    def scores(self, query: Features, document: Features) -> Tensor:
         """(B, U): every query with every document."""
 
-    def both(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Sequence[Tensor]:
+    def both(self, query: Features, document: Features) -> Sequence[Tensor]:
         """Scores of the loss and of a search."""
         return [self.scores(query, document)] * 2
 
-    def texts(self, lists: Sequence[Group] | Sequence[Labels]) -> dict[str, dict[str, Tensor]]:
-        """Features of the queries and of the distinct documents of groups or labels."""
-        queries = [self.inputs.queries[one.qid] for one in lists]
-        documents = [self.inputs.documents[docid] for docid in documents_of(lists)]
-        return {"query": self.features(queries, "query"), "document": self.features(documents, "document")}
+    def texts(self, lists: Sequence[Group] | Sequence[Labels]) -> tuple[Features, Features, dict[str, int]]:
+        """Features of the queries and of the U distinct documents of groups or labels, and the rows of the latter."""
+        docids = dict.fromkeys(docid for one in lists for docid in one.docids)
+        queries = self.features([self.inputs.queries[one.qid] for one in lists], "query")
+        documents = self.features([self.inputs.documents[docid] for docid in docids], "document")
+        return queries, documents, {docid: row for row, docid in enumerate(docids)}
 
     def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
         """Texts, the columns of the documents that count for a query, (B, N), and their targets."""
-        docids, teacher = documents_of(rows), self.inputs.teacher
-        logits = None if teacher is None else teacher.logits([one.pool for one in rows], docids)
-        lists = [docids] * len(rows) if self.params.of_batch else [one.docids for one in rows]
-        return {"label": label(rows, lists, self.own, logits), "columns": columns(lists, docids), **self.texts(rows)}
+        query, document, at = self.texts(rows)
+        whole, teacher = [[*at]] * len(rows), self.inputs.teacher
+        logits = None if teacher is None else teacher.logits([one.pool for one in rows], [*at])
+        lists = whole if self.params.of_batch else [one.docids for one in rows]
+        columns = torch.tensor([[at[docid] for docid in own] for own in lists])
+        made = {"query": query, "document": document, "columns": columns}
+        made["label"] = in_batch(rows, lists, self.own, logits)
+        return made | ({"contrast": in_batch(rows, whole)} if getattr(self.params, "contrast", 0) else {})
 
-    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+    def loss(self, inputs: Any) -> Tensor:
         return self.ranked(self.scores(inputs["query"], inputs["document"]), inputs)
 
     def ranked(self, scores: Tensor, inputs: Any) -> Tensor:
         """The loss of scores (B, U)."""
-        return self.ranking(scores.gather(1, inputs["columns"]), **inputs["label"])
+        loss: Tensor = self.ranking(scores.gather(1, inputs["columns"]), **inputs["label"])
+        if "contrast" in inputs:
+            loss = loss + self.params.contrast * find("loss", "info-nce")()(scores, **inputs["contrast"])
+        return loss
 
     def scored(self, lists: Sequence[Labels]) -> Iterator[Scored]:
-        sides = ({name: one.to(self.model.device) for name, one in side.items()} for side in self.texts(lists).values())
-        trained, searched = (scores.float().cpu().numpy() for scores in self.both(*sides))
-        docids = documents_of(lists)
+        *sides, at = self.texts(lists)
+        both = self.both(*(batch_to_device(side, self.model.device) for side in sides))
+        trained, searched = (scores.float().cpu().numpy() for scores in both)
         for row, one in enumerate(lists):
-            own, aims = columns([one.docids], docids)[0].numpy(), self.own and self.own(one)
+            own, aims = [at[docid] for docid in one.docids], self.own(one) if self.own else one.targets
             yield Scored(one.qid, one.docids, one.targets, one.positive, trained[row, own], searched[row, own], aims)
 
 
-class DualLearner(TwoSidedLearner):
-    """A dual encoder with mean pooling, whatever the pooling of the start; "none" starts new towers of words.
+def in_batch(
+    groups: Sequence[Group],
+    lists: Sequence[Sequence[str]],
+    labels: Callable[[Labels], np.ndarray] | None = None,
+    logits: np.ndarray | None = None,
+) -> Features:
+    """Arguments of a loss, `targets` (float32), `positive` and `valid` (bool), (B, N) each, for each group's query.
 
-    Raises:
-        InputError: modules after the pooling, two towers already, a tokenizer with other words, or texts without a
-            word.
+    Targets sum to 1 over the valid documents; unlabelled ones have 0. Known positives of other groups are invalid.
+
+    Args:
+        lists: docids, N a group.
+        labels: of a query's labels the targets, (n,), which stay as they are.
+        logits: of a teacher, (B, N): targets are their softmax, and all documents are valid (paper 002, eqs. 2, 3, 6).
     """
-
-    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
-        super().__init__(start, params, inputs)
-        self.scale, path, own = params.inverse_temperature or COSINE_SCALE, Path(start.name), ModelSettings()
-        if self.ranking.of_cosines:
-            self.scale, self.own = 1.0, functools.partial(scaled_labels, scale=params.label_scale)
-        if start.name != NOTHING:
-            self.folder, path = start_folder(start.name, ("encoder", "sparse-encoder"))
-            own = read_settings(self.folder)
-        if own.beyond:
-            raise InputError(
-                f"{self.folder}: has a module {own.beyond}; expected a transformer, whose tokens are then averaged"
-            )
-        self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        with loading(path, "a dual encoder"):
-            if self.folder is None:
-                asked = dict.fromkeys(pool.qid for pool in inputs.pools)
-                texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
-                tower = word_tower(texts, params.max_length)
-            else:
-                transformer = Transformer(str(path), model_kwargs={"local_files_only": True})
-                transformer.max_seq_length = limit_of(path, transformer.model, params.max_length)
-                tower = [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
-            if params.towers == "separate":
-                tower = [Router.for_query_document(tower, copy.deepcopy(tower))]
-            self.model: SentenceTransformer = SentenceTransformer(
-                modules=tower, device=device, prompts=written(self.prompts), similarity_fn_name="dot",
-                local_files_only=True,
-            )  # fmt: skip
-
-    def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
-        """Cosines times the inverse temperature."""
-        return self.scale * (self.vectors(query, "query") @ self.vectors(document, "document").T)
-
-    def vectors(self, features: dict[str, Tensor], kind: TextKind) -> Tensor:
-        """(b, d): vectors of texts."""
-        return by_length(features, lambda part: self.model(part, task=kind)["sentence_embedding"])
+    rows = []
+    for one, docids in zip(groups, lists, strict=True):
+        own = one.pool.targets if labels is None else labels(one.pool)
+        target_of, first = dict(zip(one.pool.docids, own.tolist(), strict=True)), one.docids[0]
+        counted = [docid in one.docids or docid not in one.known for docid in docids]
+        rows.append([[target_of.get(docid, 0) for docid in docids], [docid == first for docid in docids], counted])
+    targets, positive, valid = np.array(rows, dtype=np.float32).transpose(1, 0, 2)
+    if logits is not None:
+        targets, valid = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(np.float32), np.ones_like(valid)
+    if labels is None:
+        targets = np.where(valid, targets, 0)
+        targets = np.where(targets.any(axis=1, keepdims=True), targets, positive)
+        targets /= targets.sum(axis=1, keepdims=True)
+    made = {"targets": targets, "positive": positive > 0, "valid": valid > 0}
+    return {name: torch.from_numpy(one) for name, one in made.items()}
 
 
-def written(prompts: Mapping[TextKind, str]) -> dict[str, str]:
-    """The prompts of a model's files."""
-    return {name: prompt for name, prompt in prompts.items() if prompt}
-
-
-def documents_of(lists: Iterable[Group] | Iterable[Labels]) -> list[str]:
-    """The U distinct documents of groups or labels, in order."""
-    return list(dict.fromkeys(docid for one in lists for docid in one.docids))
-
-
-def columns(lists: Sequence[Sequence[str]], docids: Sequence[str]) -> Tensor:
-    """(B, N) int64: the places in `docids` of each list."""
-    at = {docid: column for column, docid in enumerate(docids)}
-    return torch.tensor([[at[docid] for docid in own] for own in lists])
-
-
-def label(groups: Sequence[Group], lists: Sequence[Sequence[str]], *how: Any) -> dict[str, Tensor]:
-    """`in_batch` as arguments of a loss."""
-    named = zip(("targets", "positive", "valid"), in_batch(groups, lists, *how), strict=True)
-    return {name: torch.from_numpy(one) for name, one in named}
-
-
-def by_length(
-    features: dict[str, Tensor], compute: Callable[[dict[str, Tensor]], Tensor], tokens: Mapping[str, int] = TOKENS
-) -> Tensor:
+def by_length(features: Features, compute: Callable[[Features], Tensor], tokens: Mapping[str, int] = TOKENS) -> Tensor:
     """(n, …): computes texts of about the same length together, to avoid padding.
 
     features: (n, t) each, with `attention_mask`, padded on the right; others have no padding. tokens: of a part at
@@ -265,10 +236,55 @@ def by_length(
         stop = start + 1
         while stop < len(sizes) and sizes[stop] * (stop + 1 - start) <= tokens[order.device.type]:
             stop += 1
-        chosen = order[start:stop]
-        parts.append(compute({name: value[chosen, : sizes[stop - 1]] for name, value in features.items()}))
+        parts.append(compute({name: value[order[start:stop], : sizes[stop - 1]] for name, value in features.items()}))
         start = stop
     return torch.cat(parts)[torch.argsort(order)]
+
+
+class DualLearner(TwoSidedLearner):
+    """A dual encoder with mean pooling, whatever the pooling of the start; "none" starts new towers of words.
+
+    Raises:
+        InputError: modules after the pooling, two towers already, a tokenizer with other words, or texts without a
+            word.
+    """
+
+    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
+        super().__init__(start, params, inputs)
+        self.scale, own = params.inverse_temperature or COSINE_SCALE, ModelSettings()
+        if self.ranking.of_cosines:
+            self.scale, self.own = 1.0, lambda one: scaled_labels(one, params.label_scale)
+        if start.name == NOTHING:
+            asked = dict.fromkeys(pool.qid for pool in inputs.pools)
+            texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
+            tower = word_tower(texts, params.max_length)
+        else:
+            self.folder, path, _, limit = start_of(start.name, "a dual encoder", params.max_length)
+            own = read_settings(self.folder)
+            transformer = Transformer(str(path), model_kwargs={"local_files_only": True}, max_seq_length=limit)
+            tower = [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
+        if own.beyond:
+            raise InputError(
+                f"{self.folder}: has a module {own.beyond}; expected a transformer, whose tokens are then averaged"
+            )
+        if params.towers == "separate":
+            tower = [Router.for_query_document(tower, copy.deepcopy(tower))]
+        self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
+        self.model = assembled(SentenceTransformer, tower, self.prompts, device)
+
+    def scores(self, query: Features, document: Features) -> Tensor:
+        """Cosines times the inverse temperature."""
+        return self.scale * (self.vectors(query, "query") @ self.vectors(document, "document").T)
+
+    def vectors(self, features: Features, kind: TextKind) -> Tensor:
+        """(b, d): vectors of texts."""
+        return by_length(features, lambda part: self.model(part, task=kind)["sentence_embedding"])
+
+
+def assembled(kind: Any, modules: list[Any], prompts: Mapping[TextKind, str], device: str) -> Any:
+    """A model of sentence-transformers, without empty prompts in its files."""
+    own = {name: prompt for name, prompt in prompts.items() if prompt}
+    return kind(modules=modules, device=device, prompts=own, similarity_fn_name="dot")
 
 
 SIZE = 300  # numbers of an embedding
@@ -360,45 +376,38 @@ class SparseLearner(TwoSidedLearner):
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs)
-        self.folder, path = start_folder(start.name, ("sparse-encoder", "encoder"))
+        what = "a sparse encoder"
+        self.folder, path, _, limit = start_of(start.name, what, params.max_length, "AutoModelForMaskedLM")
         own = read_settings(self.folder)
         self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        with loading(path, "a sparse encoder"):
-            load_whole(path, "AutoModelForMaskedLM")
-            transformer = Transformer(str(path), transformer_task="fill-mask")
-            transformer.max_seq_length = limit_of(path, transformer.model, params.max_length)
-            modules = [transformer, SpladePooling("max")]
-            self.model: SparseEncoder = SparseEncoder(
-                modules=modules, device=device, prompts=written(self.prompts), similarity_fn_name="dot"
-            )
-            self._head = transformer.model.get_output_embeddings()
-            words_of(self.model.tokenizer, len(self._head.weight), path)
+        transformer = Transformer(str(path), transformer_task="fill-mask", max_seq_length=limit)
+        self.model = assembled(SparseEncoder, [transformer, SpladePooling("max")], self.prompts, device)
+        self._head = transformer.model.get_output_embeddings()
+        words_of(self.model.tokenizer, len(self._head.weight), path)
         self._used: tuple[list[csr_matrix], list[csr_matrix]] = [], []
         with torch.no_grad():  # one linear layer makes the logits, if weights equal those of SpladePooling
-            self.model.eval()
-            features = {name: one.to(self.model.device) for name, one in self.features(PROBE, "document").items()}
-            expected, weights = self.model(dict(features))["sentence_embedding"], self._part(features)
-            self.model.train()
+            features = batch_to_device(self.features(PROBE, "document"), self.model.device)
+            expected, weights = self.model.eval()(dict(features))["sentence_embedding"], self._part(features)
         if weights.shape != expected.shape or not torch.allclose(weights, expected, rtol=1e-3, atol=1e-3):
             raise InputError(
                 f"{path}: its words have no weights by one linear layer; expected a masked-language model whose head "
                 "ends in one, as of BERT, DistilBERT and RoBERTa"
             )
 
-    def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> Features:
         """As of every model; queries of SPLADE-doc have their words, (b, V): 1 or the count of each."""
         if kind == "document" or self.params.architecture != "doc":
             return super().features(texts, kind)
         tokens = self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]
         counts = [torch.tensor(own, dtype=torch.int64).bincount(minlength=len(self._head.weight)) for own in tokens]
-        words = torch.stack(counts).float()
-        return {"words": words.clamp(max=1) if self.params.query_weights == "binary" else words}
+        most = 1.0 if self.params.query_weights == "binary" else math.inf
+        return {"words": torch.stack(counts).float().clamp(max=most)}
 
-    def weights(self, features: dict[str, Tensor]) -> Tensor:
+    def weights(self, features: Features) -> Tensor:
         """(b, V): log(1 + relu(max over tokens of the logits)), or given words."""
         return features["words"] if "words" in features else by_length(features, self._part)
 
-    def _part(self, features: dict[str, Tensor]) -> Tensor:
+    def _part(self, features: Features) -> Tensor:
         head = self._head
         head.forward = lambda given: given
         try:
@@ -408,19 +417,19 @@ class SparseLearner(TwoSidedLearner):
         bias = torch.zeros_like(head.weight[:, 0]) if head.bias is None else head.bias
         return torch.log1p(torch.relu(largest_logits(hidden, features["attention_mask"], head.weight, bias)))
 
-    def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
+    def scores(self, query: Features, document: Features) -> Tensor:
         sides = self.weights(query), self.weights(document)
         if not self.model.training:
             for used, weights in zip(self._used, sides, strict=True):
                 used.append(csr_matrix(weights.float().cpu().numpy()))
         return sides[0] @ sides[1].T
 
-    def losses(self, inputs: Any, step: int) -> tuple[Tensor, Tensor, Tensor]:
+    def losses(self, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
         """The loss, and the weighted regularisation of documents and of queries, which rises quadratically."""
         queries, documents = self.weights(inputs["query"]), self.weights(inputs["document"])
         params, rise = self.params, self.params.regularizer_warmup
         rise = int(rise if rise >= 1 else rise * self.steps)
-        share = 1.0 if step >= rise else (step / rise) ** 2
+        share = 1.0 if self.step >= rise else (self.step / rise) ** 2
         of_queries = queries.abs().sum(dim=1).mean() if params.query_regularizer == "l1" else flops(queries)
         return (
             self.ranked(queries @ documents.T, inputs),
@@ -428,8 +437,8 @@ class SparseLearner(TwoSidedLearner):
             of_queries * (0.0 if params.architecture == "doc" else params.lambda_q * share),
         )
 
-    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        return torch.stack(self.losses(inputs, step)).sum()
+    def loss(self, inputs: Any) -> Tensor:
+        return torch.stack(self.losses(inputs)).sum()
 
     def others(self) -> dict[str, float]:
         """Numbers of used words, and the FLOPS of a pair."""
@@ -441,3 +450,68 @@ class SparseLearner(TwoSidedLearner):
 def flops(weights: Tensor) -> Tensor:
     """Sum over words of the squared mean of (b, V) weights."""
     return torch.sum(torch.mean(weights, dim=0) ** 2)
+
+
+class LateLearner(TwoSidedLearner):
+    """A late-interaction encoder, from one or from a transformer.
+
+    Raises:
+        InputError: the model cannot be loaded, or its limits or dimension differ from the settings.
+    """
+
+    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
+        super().__init__(start, params, inputs)
+        self.folder = late_start(start.name, params.dimension).path
+        with loading(self.folder, "a late-interaction encoder"):
+            late = TorchModel("late-encoder", self.folder, device)
+            cut_texts([late], self.folder, **{name: getattr(params, name) for name in hints_of(LateEncoderParams)})
+            self.model, self.prompts, own = late.modules, late.about["prompts"], late.about["dimension"]
+            check_vocabulary(self.folder, self.model[0].model)
+        if params.dimension not in (None, own):
+            raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {start.name} has")
+
+    def features(self, texts: list[str], kind: TextKind) -> Features:
+        features = self.model.preprocess([self.prompts[kind] + text for text in texts], task=kind)
+        tensors = {name: value for name, value in features.items() if torch.is_tensor(value)}
+        return tensors | {WRITTEN: torch.tensor([[bool(text.strip())] for text in texts])}
+
+    def tokens(self, features: Features, kind: TextKind) -> tuple[Tensor, Tensor]:
+        """Vectors (n, t, d) float32, and which tokens count (n, t): none in blank texts."""
+        outputs = self.model({name: value for name, value in features.items() if name != WRITTEN}, task=kind)
+        return outputs["token_embeddings"].float(), outputs["attention_mask"].bool() & features[WRITTEN]
+
+    def scores(self, query: Features, document: Features) -> Tensor:
+        return self.both(query, document, (self.params.similarity,))[0]
+
+    def both(self, query: Features, document: Features, hows: Sequence[Similarity] = ()) -> Sequence[Tensor]:
+        """Scores by each similarity; by default that of the loss, and that of a search."""
+        asked, hows = self.tokens(query, "query"), hows or (self.params.similarity, "maxsim")
+
+        def compute(part: Features) -> Tensor:
+            tokens = self.tokens(part, "document")
+            return torch.stack([late_scores(*asked, *tokens, how).T for how in hows], dim=1)
+
+        return list(by_length(document, compute).permute(1, 2, 0))
+
+
+def late_scores(
+    queries: Tensor, asked: Tensor, documents: Tensor, real: Tensor, similarity: Similarity = "maxsim"
+) -> Tensor:
+    """(B, U) float32: every query with every document.
+
+    maxsim: sum over query tokens i of max_j q_i . d_j, 0 for a document without tokens. l2: sum of max(max_j -|q_i -
+    d_j|^2, -|q_i|^2): the program of paper 002 pads documents with zero vectors.
+
+    Args:
+        queries: (B, q, d) float32; asked: (B, q) bool, tokens that count.
+        documents: (U, t, d) float32; real: (U, t) bool, tokens that count; others are ignored, NaN included.
+    """
+    documents = torch.where(real.unsqueeze(2), documents, 0)
+    products = torch.einsum("bqd,utd->buqt", queries, documents)
+    low = torch.finfo(products.dtype).min
+    if similarity == "l2":
+        floor = -(queries**2).sum(dim=2).unsqueeze(1)  # (B, 1, q)
+        products = 2 * products - (documents**2).sum(dim=2)[None, :, None, :] + floor.unsqueeze(3)
+    best = products.masked_fill(~real[None, :, None, :], low).max(dim=3).values
+    best = torch.maximum(best, floor) if similarity == "l2" else torch.where(real.any(dim=1)[None, :, None], best, 0)
+    return torch.where(asked.unsqueeze(1), best, 0).sum(dim=2)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pandas
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -22,24 +22,84 @@ from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
 from rnnreranker.base.process import phases
 from rnnreranker.base.strict import read_json
 from rnnreranker.encode import model_folder
-from rnnreranker.encode.model_folder import content_of, find_model, known_model, read_settings
-from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary
+from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary, load_whole
+from rnnreranker.train.losses import Loss, divergence
+from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import LONGEST
-from rnnreranker.train.request import NOTHING, RECORD, Start, Trained
-from rnnreranker.train.validation import Validation
+from rnnreranker.train.request import RECORD, Start, Trained
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
 STATE, WEIGHTS = "trainer_state.json", "model.safetensors"  # of a checkpoint: written last; what is trained
-EVAL = "eval_"  # the Trainer's prefix of measures
-Tell = Callable[[int, dict[str, float]], None]  # is called with step and measures of every validation
+CUT = 10  # ranks of RR and nDCG
+
+
+class Scored(NamedTuple):
+    """The n candidates of a query with a model's scores, (n,) each.
+
+    targets: float32; positive: bool; trained: float32 scores of the loss; searched: float32 scores of a search; aims:
+    float32 targets of the loss.
+    """
+
+    qid: str
+    ids: Sequence[str] | np.ndarray
+    targets: np.ndarray
+    positive: np.ndarray
+    trained: np.ndarray
+    searched: np.ndarray
+    aims: np.ndarray
+
+
+class Validation(NamedTuple):
+    """Means over texts, or over queries; ranking measures over queries with a positive candidate.
+
+    measures: "loss", and of queries "kl", "RR@10", "nDCG@10"; positives: rank, from 1, and softmax share of each.
+    """
+
+    measures: dict[str, float]
+    positives: Sequence[tuple[int, float]] = ()
+
+
+def validate(queries: Iterable[Scored], loss: Loss, seed: int) -> Validation:
+    """The validation of scored queries, whatever the order of queries and candidates."""
+    measured, positives = list[tuple[float, ...]](), list[tuple[int, float]]()
+    for qid, ids, *given, searched, aims in queries:
+        targets, positive, scores, aimed = (torch.as_tensor(part)[None] for part in (*given, aims))
+        order, valid = np.argsort(ids), torch.ones_like(positive)
+        ranks = rank_positives(searched[order], given[1][order], [seed, int(fingerprint(qid), 16)])
+        losses = loss(scores, aimed, positive, valid), divergence(scores, targets, valid)
+        measured.append((*map(float, losses), *ranking_measures(ranks)))
+        shares = torch.softmax(scores[0], dim=0)[positive[0]].sort(descending=True).values
+        positives += zip(ranks.tolist(), shares.tolist(), strict=True)
+    means = pandas.DataFrame(measured, columns=["loss", "kl", "RR@10", "nDCG@10"]).mean().fillna(0)
+    return Validation(means.to_dict(), positives)
+
+
+def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:
+    """Ranks (from 1, ascending) of the positives by descending score, ties in random order.
+
+    >>> rank_positives(np.array([3.0, 1.0, 2.0]), np.array([False, False, True]), [0]).tolist()
+    [2]
+    """
+    shuffled = np.random.default_rng(list(seed)).permutation(len(scores))
+    order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
+    return np.flatnonzero(positive[order]) + 1
+
+
+def ranking_measures(ranks: np.ndarray) -> tuple[float, float]:
+    """RR@10 and nDCG@10 with binary gain, from the ascending ranks of all positives; NaN without any."""
+    if not len(ranks):
+        return math.nan, math.nan
+    gains, found = 1 / np.log2(np.arange(2, CUT + 2)), ranks[ranks <= CUT]
+    reciprocal = 1 / float(found[0]) if len(found) else 0.0
+    return reciprocal, float(gains[found - 1].sum() / gains[: len(ranks)].sum())
 
 
 class Learner:
     """A model and how it learns.
 
-    A subclass has `batch(rows)`, inputs of the model for some rows of `training`; `loss(inputs, rng, step)`, the mean
-    of a batch, whose random draws `rng` makes, so that resumed trainings repeat them; `validation()` of the current
-    weights, in evaluation mode; `save(folder)`, which writes the model into an existing folder.
+    A subclass has `batch(rows)`, inputs of the model for some rows of `training`; `loss(inputs)`, the mean of a batch,
+    whose random draws `rng` makes, so that resumed trainings repeat them; `validation()` of the current weights, in
+    evaluation mode; `save(folder)`, which writes the model into an existing folder.
 
     Attributes:
         unit: rows of `training`: queries or texts.
@@ -47,6 +107,7 @@ class Learner:
         folder: of the start, None = a new model; encoder: its name.
         made: inputs, for the record; content: inputs, for the fingerprint of checkpoints.
         kept: further state of checkpoints, with `save` and `load`, or None.
+        step: steps taken; rng: of this step and pass.
     """
 
     unit: ClassVar[str] = "queries"
@@ -55,6 +116,7 @@ class Learner:
     folder: Path | None = None
     training: Any
     kept: Any = None
+    step, rng = 0, np.random.default_rng(0)
 
     def __init__(self, start: Start, params: Any, made: Mapping[str, Any], content: Sequence[Any]) -> None:
         self.encoder, self.params = None if start.name == NOTHING else start.name, params
@@ -87,16 +149,14 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
     """Trains a learner; random draws depend on seed, step and pass alone.
 
     Attributes:
-        before, after: validations of the start and of the best step; weights: of that step, on the CPU.
+        before: the validation of the start; weights: of the best step, on the CPU.
         seen: trained rows; seconds: without validations.
     """
 
-    after: Validation | None = None
-
-    def __init__(self, learner: Any, folder: Path, checkpoints: bool, device: str, tell: Tell | None) -> None:
+    def __init__(self, learner: Any, folder: Path, checkpoints: bool, device: str, tell: Any) -> None:
         params, every = learner.params, learner.params.evaluate_every or learner.epoch
         self.learner, self.params, self.tell = learner, params, tell
-        self.seen, self.seconds, self._pass = 0, 0.0, (-1, 0)
+        self.seen, self.seconds, self._pass = 0, 0.0, -1
         arguments = transformers.TrainingArguments(
             output_dir=str(folder),
             per_device_train_batch_size=params.batch_size,
@@ -135,11 +195,12 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         self.weights, self.before = self._trained(), self.validation()
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
-        step = int(self.state.global_step)
+        learner, step = self.learner, int(self.state.global_step)
         phases.tell(lambda: f"step {step + 1} of {self.state.max_steps}")
         self.seen += inputs.pop("rows")
-        self._pass = (step, self._pass[1] + 1 if self._pass[0] == step else 0)
-        loss = self.learner.loss(inputs, np.random.default_rng([self.params.seed, *self._pass]), step)
+        self._pass = self._pass + 1 if learner.step == step else 0
+        learner.step, learner.rng = step, np.random.default_rng([self.params.seed, step, self._pass])
+        loss: Tensor = learner.loss(inputs)
         if not torch.isfinite(loss):
             raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower {argument('learning_rate')}")
         return loss
@@ -147,27 +208,25 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Validate and log; keep better weights, or stop when patience ends."""
         step, begun = int(self.state.global_step), time.perf_counter()
-        validation = self.validation() if step else self.before
+        measures = (self.validation() if step else self.before).measures | self.learner.beside()
         self.seconds -= time.perf_counter() - begun
-        measures = {**validation.measures, **self.learner.beside()}
-        metrics = {EVAL + name: value for name, value in measures.items()}
-        self.log(metrics)
+        self.log(measures)
         self.control.should_evaluate = False
         if hasattr(self.lr_scheduler, "observe"):
             self.lr_scheduler.observe(measures["loss"])
         if self.stale == 0:
-            self.weights, self.after = self._trained(), validation
+            self.weights = self._trained()
         self.control.should_training_stop |= self.ended
         if self.tell is not None:
             self.tell(step, measures)
-        return metrics
+        return {f"eval_{name}": value for name, value in measures.items()}
 
     def validation(self) -> Validation:
-        was_training = self.learner.model.training
-        self.learner.model.eval()
+        model, was_training = self.learner.model, self.learner.model.training
         with torch.no_grad():
-            validation = self.learner.validation()
-        self.learner.model.train(was_training)
+            model.eval()
+            validation: Validation = self.learner.validation()
+            model.train(was_training)
         return validation
 
     def train_to_end(self, resumed: Path | None) -> Validation:
@@ -184,16 +243,13 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
             self.train(resume_from_checkpoint=str(resumed) if resumed else None)
         self.seconds += time.perf_counter()
         self.learner.model.load_state_dict(self.weights, strict=False)
-        return self.after or self.validation()
+        return self.validation() if self.best["step"] else self.before
 
     @property
     def history(self) -> list[dict[str, float]]:
         """Step and measures of each validation, by name: a checkpoint sorts them."""
-        return [
-            {"step": entry["step"]} | {name[len(EVAL) :]: entry[name] for name in sorted(entry) if EVAL in name}
-            for entry in self.state.log_history
-            if "eval_loss" in entry
-        ]
+        logs = [sorted(entry.items()) for entry in self.state.log_history if "loss" in entry]
+        return [{name: value for name, value in entry if name != "epoch"} for entry in logs]
 
     @property
     def best(self) -> dict[str, float]:
@@ -204,8 +260,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
     @property
     def stale(self) -> int:
         """Validations since the best one."""
-        history = self.history
-        return len(history) - 1 - history.index(self.best)
+        return len(self.history) - 1 - self.history.index(self.best)
 
     @property
     def ended(self) -> bool:
@@ -222,26 +277,43 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Write what is trained into the folder of a checkpoint."""
-        folder = Path(output_dir or self.args.output_dir)
+        folder = Path(str(output_dir))
         folder.mkdir(parents=True, exist_ok=True)
         save_file(self._trained(), folder / WEIGHTS)
         if self.learner.kept is not None:
             self.learner.kept.save(folder)
 
 
-def fit(learner: Any, kind: str, output: Path, checkpoints: bool, device: str, tell: Tell | None) -> Trained:
-    """Train a learner and write the folder of the model; kind: its name, for the record.
+def fit(
+    kind: str,
+    learns: Any,
+    start: Start,
+    params: Any,
+    inputs: Any,
+    output: Path,
+    checkpoints: bool = True,
+    device: str = "cpu",
+    tell: Any = None,
+) -> Trained:
+    """Train a model and write its folder.
+
+    Args:
+        kind: its name, for the record; learns: its `Learner`.
+        tell: is called with step and measures of every validation.
 
     Raises:
         InputError: checkpoints of another training; ParameterError: a loss that is not finite.
     """
+    transformers.set_seed(params.seed)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    with phases.phase("loading the model"):
+        learner = learns(start, params, inputs, device)
     learner.model.to(device)
-    made = {"model": kind, "params": learner.params.described(), "encoder": learner.encoder, **learner.made}
+    made = {"model": kind, "params": params.described(), "encoder": learner.encoder, **learner.made}
     made |= {"threads": torch.get_num_threads(), "device": device}
-    folder, begins = (
-        output.with_name(output.name + ".checkpoints"),
-        content_of(learner.folder) if learner.folder else "",
-    )
+    folder = output.with_name(output.name + ".checkpoints")
+    begins = model_folder.content_of(learner.folder) if learner.folder else ""
     resumed = resume_from(folder, fingerprint(made, begins, *learner.content)) if checkpoints else None
     trainer = FitTrainer(learner, folder, checkpoints, device, tell)
     after = trainer.train_to_end(resumed)
@@ -277,31 +349,24 @@ def resume_from(folder: Path, belongs: str) -> Path | None:
     return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
-def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:
-    """The folder of a model, and the folder of its transformer; errors as `find_model`.
+def start_of(name: str, what: str, wanted: int | None, kind: str = "AutoModel") -> tuple[Path, Path, Any, int]:
+    """The folder of a model to train, that of its transformer, the transformer, and the tokens at which texts are cut.
 
-    kinds: kinds of methods that may know the name, by preference.
-    """
-    folder = find_model(name, next((kind for kind in kinds if known_model(name, kind)), kinds[0])).path
-    return folder, folder / read_settings(folder).transformer
-
-
-def loading(path: Path, what: str) -> AbstractContextManager[None]:
-    """A context that turns any error of loading a model into an InputError of one line."""
-    return model_folder.loading(path, what, f"give another {argument('encoder')}", "trained")
-
-
-def limit_of(path: Path, model: Any, wanted: int | None) -> int:
-    """Tokens at which texts are cut: `wanted`, else LONGEST or the model's limit.
+    Args:
+        name: as in `find_model`; what: the model that is trained, for messages.
+        wanted: tokens; None = LONGEST or the model's limit; kind: the class of transformers.
 
     Raises:
-        InputError: `wanted` is above the limit; the model is no encoder, or its tokenizer does not fit it.
+        InputError: `wanted` is above the limit, missing weights, no encoder, a tokenizer that does not fit.
     """
-    if model.config.is_encoder_decoder:
-        raise InputError(f"{path}: an encoder-decoder model; expected an encoder")
-    tokenizer = check_vocabulary(path, model)
+    kinds = (one for one in model_folder.KINDS if model_folder.known_model(name, one))
+    folder = model_folder.find_model(name, next(kinds, "encoder")).path
+    path = folder / model_folder.read_settings(folder).transformer
+    with model_folder.loading(path, what):
+        model = load_whole(path, kind)
+        tokenizer = check_vocabulary(path, model)
     limits = [getattr(model.config, "max_position_embeddings", None), tokenizer.model_max_length]
     most = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
     if wanted is not None and wanted > most:
         raise InputError(f"max_length={wanted}: expected an integer <= {most}, as {path} takes no more tokens")
-    return wanted or min(LONGEST, most)
+    return folder, path, model, wanted or min(LONGEST, most)

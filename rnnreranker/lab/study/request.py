@@ -24,7 +24,6 @@ from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
 from rnnreranker.search.defaults import INDEX
-from rnnreranker.train.groups import AT_RANDOM
 from rnnreranker.train.request import Training, TrainRequest, training_of
 
 if TYPE_CHECKING:
@@ -204,7 +203,8 @@ class StudyRequest(ComputesOnDevices, Request):
     @cached_property
     def training(self) -> Training:
         """The model, the settings of its trainings and of the loss; InputError for unknown settings."""
-        return training_of(self.written, self.loss, self.usual)
+        given = {} if self.loss is None else {"loss": self.loss}
+        return training_of(self.written.beside(given, argument("model")), self.usual)
 
     @cached_property
     def chosen(self) -> list[Arm]:
@@ -245,13 +245,13 @@ class StudyRequest(ComputesOnDevices, Request):
         )
         values |= {"loss": self.loss} if self.loss is not None and "loss" not in values else {}
         model = Written(self.written.name, values, written.preset or self.written.preset)
-        _, params, of_loss = training_of(model, base=self.usual)
+        params: Any = training_of(model, self.usual).params
         if own.prf:
             choose("feedback", own.prf, of="prf")
-        drawn = 2 if getattr(params, "kind", "") in AT_RANDOM else 1  # as many random documents beside the run's
+        drawn = 2 if getattr(params, "at_random", False) else 1  # as many random documents beside the run's
         context = self.context if self.fixed else drawn * getattr(params, "depth", self.context) + 1
         finder = "" if own.negatives in ("random", *self.stages) else own.negatives
-        return Arm(written.name, params, of_loss, *_labels(own.labels, context), finder, own)
+        return Arm(written.name, params, params.ranking.params, *_labels(own.labels, context), finder, own)
 
     @cached_property
     def stages(self) -> dict[str, Chosen]:

@@ -24,7 +24,7 @@ from rnnreranker.lab.study.comparisons import Values, distances_of, means_of, va
 from rnnreranker.lab.study.request import BASE, KIND, TO_TRAIN, Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.runs import Run
-from rnnreranker.train.groups import AT_RANDOM, sampled
+from rnnreranker.train.groups import sampled
 
 if TYPE_CHECKING:
     import pandas
@@ -226,7 +226,7 @@ class Studied:
         else:
             run = self.runs[stage or self.over]
         run = _of(run, qids)
-        if getattr(arm.params, "kind", "") in AT_RANDOM and not arm.hard:  # what training draws needs labels, too
+        if getattr(arm.params, "at_random", False) and not arm.hard:  # what training draws needs labels, too
             run = self._with_drawn(run.head(depth).to_dict(), run.qids, task, depth)
         return run if arm.own.filter == "none" else self._without_likely_positives(run, task, arm.own.filter)
 

@@ -26,7 +26,7 @@ from rnnreranker.regress.specs.entries import (
     Work,
 )
 from rnnreranker.regress.specs.methods import Measures, Names, Needs, choose_labels, models_in, parts_read, teacher
-from rnnreranker.train.request import NOTHING
+from rnnreranker.train.models import NOTHING
 
 E = TypeVar("E", bound=Entry)
 KINDS: dict[str, type[Entry]] = {
