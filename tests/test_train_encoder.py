@@ -19,7 +19,7 @@ from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.coder import CandidateVectors, read_samples, start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.trainer import rank_positives, ranking_measures, resume_from
+from rnnreranker.train.trainer import rank_positives, ranking_measures
 
 
 @pytest.fixture(scope="module")
@@ -252,10 +252,3 @@ def test_a_training_that_ended_is_not_trained_on(
     assert (again.steps, again.history) == (whole.steps, whole.history)
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "again")]
     assert weights[0] == weights[1]
-
-
-@pytest.mark.parametrize("content", ["[]", "{", '{"belongs": "that"}'])
-def test_checkpoints_of_another_training_are_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "work.json").write_text(content)
-    with pytest.raises(InputError, match=str(tmp_path)):
-        resume_from(tmp_path, "this")

@@ -35,8 +35,7 @@ from rnnreranker.parts.vectors import QueryVectors
 from rnnreranker.train.fairness import neutrality_divergence, neutrality_of
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, held_out_of, labels_of, validation_of
-from rnnreranker.train.text import by_length
-from rnnreranker.train.trainer import Learner, Scored, Validation, validate
+from rnnreranker.train.trainer import Learner, Scored, Validation, by_length, validate
 
 if TYPE_CHECKING:
     from rnnreranker.encode.params import ScorerParams

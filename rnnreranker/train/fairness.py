@@ -80,10 +80,10 @@ def ranking_fairness(
     measures: dict[str, float] = {}
     for cutoff in CUTOFFS:
         lists = [(docids, background[qid]) for qid, docids in rankings.items()]
-        found = np.array([fairr([neutral[docid] for docid in docids], cutoff) for docids, _ in lists])
+        actual = np.array([fairr([neutral[docid] for docid in docids], cutoff) for docids, _ in lists])
         best = np.array([fairr(sorted((neutral[one] for one in own), reverse=True), cutoff) for _, own in lists])
-        measures[f"FaiRR@{cutoff}"] = float(found.mean())
-        measures[f"NFaiRR@{cutoff}"] = float((found / np.where(best > 0, best, np.inf)).mean())
+        measures[f"FaiRR@{cutoff}"] = float(actual.mean())
+        measures[f"NFaiRR@{cutoff}"] = float((actual / np.where(best > 0, best, np.inf)).mean())
     return measures
 
 

@@ -56,7 +56,7 @@ class TrainedModel(ABC):
         how: as in `trainer.fit`.
 
         Raises:
-            InputError: an unsuitable model, checkpoints of another training, a loss that is not finite.
+            InputError: an unsuitable model, a loss that is not finite.
             MissingDependencyError: a package of training is missing.
         """
         for package in ("accelerate", "sentence_transformers"):

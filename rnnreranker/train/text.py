@@ -38,15 +38,12 @@ from rnnreranker.train.groups import Group, GroupInputs, Groups, scaled_labels
 from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import Similarity
 from rnnreranker.train.request import Start
-from rnnreranker.train.trainer import Learner, Scored, Validation, start_of, validate
+from rnnreranker.train.trainer import Features, Learner, Scored, Validation, by_length, start_of, validate
 
 PAIRS = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
-TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
 LOGITS = {"cpu": 2**20, "cuda": 2**27}  # logits held at a time: on a CPU what its cache holds
 PROBE = ["a", "one text, and a longer one"]
 WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
-
-Features = dict[str, Tensor]  # inputs of a model
 
 
 class GroupLearner(Learner):
@@ -220,25 +217,6 @@ def in_batch(
         targets /= targets.sum(axis=1, keepdims=True)
     made = {"targets": targets, "positive": positive > 0, "valid": valid > 0}
     return {name: torch.from_numpy(one) for name, one in made.items()}
-
-
-def by_length(features: Features, compute: Callable[[Features], Tensor], tokens: Mapping[str, int] = TOKENS) -> Tensor:
-    """(n, …): computes texts of about the same length together, to avoid padding.
-
-    features: (n, t) each, with `attention_mask`, padded on the right; others have no padding. tokens: of a part at
-    most, padded, by device.
-    """
-    if "attention_mask" not in features:
-        return compute(dict(features))
-    lengths, order = torch.sort(features["attention_mask"].sum(dim=1), stable=True)
-    parts, start, sizes = [], 0, lengths.tolist()
-    while start < len(sizes):
-        stop = start + 1
-        while stop < len(sizes) and sizes[stop] * (stop + 1 - start) <= tokens[order.device.type]:
-            stop += 1
-        parts.append(compute({name: value[order[start:stop], : sizes[stop - 1]] for name, value in features.items()}))
-        start = stop
-    return torch.cat(parts)[torch.argsort(order)]
 
 
 class DualLearner(TwoSidedLearner):

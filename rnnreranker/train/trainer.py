@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,7 +20,6 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
 from rnnreranker.base.process import phases
-from rnnreranker.base.strict import read_json
 from rnnreranker.encode import model_folder
 from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary, load_whole
 from rnnreranker.train.losses import Loss, divergence
@@ -28,9 +27,11 @@ from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import LONGEST
 from rnnreranker.train.request import RECORD, Start, Trained
 
-WORK = "work.json"  # in the folder of checkpoints: what they belong to
 STATE, WEIGHTS = "trainer_state.json", "model.safetensors"  # of a checkpoint: written last; what is trained
 CUT = 10  # ranks of RR and nDCG
+TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
+
+Features = dict[str, Tensor]  # inputs of a model
 
 
 class Scored(NamedTuple):
@@ -89,9 +90,9 @@ def ranking_measures(ranks: np.ndarray) -> tuple[float, float]:
     """RR@10 and nDCG@10 with binary gain, from the ascending ranks of all positives; NaN without any."""
     if not len(ranks):
         return math.nan, math.nan
-    gains, found = 1 / np.log2(np.arange(2, CUT + 2)), ranks[ranks <= CUT]
-    reciprocal = 1 / float(found[0]) if len(found) else 0.0
-    return reciprocal, float(gains[found - 1].sum() / gains[: len(ranks)].sum())
+    gains, high = 1 / np.log2(np.arange(2, CUT + 2)), ranks[ranks <= CUT]
+    reciprocal = 1 / float(high[0]) if len(high) else 0.0
+    return reciprocal, float(gains[high - 1].sum() / gains[: len(ranks)].sum())
 
 
 class Learner:
@@ -302,7 +303,7 @@ def fit(
         tell: is called with step and measures of every validation.
 
     Raises:
-        InputError: checkpoints of another training; ParameterError: a loss that is not finite.
+        InputError: an unsuitable model; ParameterError: a loss that is not finite.
     """
     transformers.set_seed(params.seed)
     transformers.logging.set_verbosity_error()
@@ -312,10 +313,12 @@ def fit(
     learner.model.to(device)
     made = {"model": kind, "params": params.described(), "encoder": learner.encoder, **learner.made}
     made |= {"threads": torch.get_num_threads(), "device": device}
-    folder = output.with_name(output.name + ".checkpoints")
     begins = model_folder.content_of(learner.folder) if learner.folder else ""
-    resumed = resume_from(folder, fingerprint(made, begins, *learner.content)) if checkpoints else None
-    trainer = FitTrainer(learner, folder, checkpoints, device, tell)
+    folder = output.with_name(output.name + ".checkpoints")
+    own = folder / fingerprint(made, begins, *learner.content)  # another training to this output begins anew
+    whole = [state.parent for state in own.glob(f"checkpoint-*/{STATE}")] if checkpoints else []
+    resumed = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    trainer = FitTrainer(learner, own, checkpoints, device, tell)
     after = trainer.train_to_end(resumed)
     best, steps, history = int(trainer.best["step"]), int(trainer.state.global_step), trainer.history
     record = made | {"best_step": best, "steps": steps, "measures": after.measures}
@@ -328,25 +331,6 @@ def fit(
     shutil.rmtree(folder, ignore_errors=True)
     speed, seconds = trainer.seen / trainer.seconds, trainer.seconds
     return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)
-
-
-def resume_from(folder: Path, belongs: str) -> Path | None:
-    """The newest whole checkpoint of this training, or None; makes the folder if it is missing.
-
-    Raises:
-        InputError: checkpoints of another training.
-    """
-    mark = {"belongs": belongs}
-    if not (folder / WORK).is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / WORK, mark)
-    elif read_json(folder / WORK, "mark of a training", "delete the folder, and the training begins again") != mark:
-        raise InputError(
-            f"{folder}: has checkpoints of a training with other inputs or settings; give another "
-            f"{argument('output')}, or delete this folder"
-        )
-    whole = [state.parent for state in folder.glob(f"checkpoint-*/{STATE}")]
-    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
 def start_of(name: str, what: str, wanted: int | None, kind: str = "AutoModel") -> tuple[Path, Path, Any, int]:
@@ -370,3 +354,22 @@ def start_of(name: str, what: str, wanted: int | None, kind: str = "AutoModel") 
     if wanted is not None and wanted > most:
         raise InputError(f"max_length={wanted}: expected an integer <= {most}, as {path} takes no more tokens")
     return folder, path, model, wanted or min(LONGEST, most)
+
+
+def by_length(features: Features, compute: Callable[[Features], Tensor], tokens: Mapping[str, int] = TOKENS) -> Tensor:
+    """(n, …): computes texts of about the same length together, to avoid padding.
+
+    features: (n, t) each, with `attention_mask`, padded on the right; others have no padding. tokens: of a part at
+    most, padded, by device.
+    """
+    if "attention_mask" not in features:
+        return compute(dict(features))
+    lengths, order = torch.sort(features["attention_mask"].sum(dim=1), stable=True)
+    parts, start, sizes = [], 0, lengths.tolist()
+    while start < len(sizes):
+        stop = start + 1
+        while stop < len(sizes) and sizes[stop] * (stop + 1 - start) <= tokens[order.device.type]:
+            stop += 1
+        parts.append(compute({name: value[order[start:stop], : sizes[stop - 1]] for name, value in features.items()}))
+        start = stop
+    return torch.cat(parts)[torch.argsort(order)]
