@@ -114,12 +114,6 @@ def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path
     assert not (tmp_path / "out.checkpoints").exists()
 
 
-def test_presets() -> None:
-    found = CrossParams.preset("lce")
-    assert (found.loss, found.group_size, found.depth, found.learning_rate) == ("lce", 8, 100, 1e-5)
-    assert (found.epochs, found.warmup, found.weight_decay) == (2, 0.1, 0.01)
-
-
 def command(world: Path, tiny: Path, *argv: str) -> list[str]:
     words = ["--model", "cross:group_size=4", "--topics", str(world / "topics.tsv"), "--encoder", str(tiny)]
     words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
@@ -161,37 +155,6 @@ def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys
         assert "(3 queries)" in capsys.readouterr().err
     with pytest.raises(InputError, match="loss margin-mse: needs targets of the negatives"):
         main(command(world, tiny, "--negatives", str(world / "negatives.tsv"), "--loss", "margin-mse"))
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--loss", "info-nce"], "loss info-nce: takes the candidates of other queries"),
-        (
-            ["--model", "cross:group_size=20"],
-            "no query has 19 negatives for a group of 20: the most that one has is 11",
-        ),
-        (["--model", "cross:group_size=1"], "group_size=1: expected an integer >= 2, as the loss lce compares"),
-        (["--model", "cross:refresh_every=3"], "--model cross: no setting refresh_every, "),
-        (["--scorer", "encoder"], "--scorer: expected none with --model cross"),
-        (["--encoder", "minilm:pooling=cls"], "pooling: expected no settings with --model cross"),
-        (["--model", "cross:max_length=65"], "max_length=65: expected an integer <= 64"),
-        (["--learning-rate", "0"], "--model cross: --learning-rate 0.0: expected a finite number > 0"),
-        (["--loss", "lce:margin=2"], "--loss lce:margin=2: no setting margin"),
-        (["--model", "cross:learning_rate=1", "--learning-rate", "2"], "and --learning-rate: learning_rate twice"),
-        (["--model", "cross:loss=lce", "--loss", "kl"], "cross:loss=lce and --loss: loss twice; give it once"),
-        (["--model", "crss"], "--model crss: trained-model crss: no such trained-model; did you mean cross?"),
-        (["--loss", "klm"], "--loss klm: klm: no such loss; did you mean kl?"),
-        (["--preset", "lec"], "preset lec: not known"),
-        (["--negatives", "x.tsv"], "give --labels or --negatives, one of them"),
-        (["--validation-run", "x"], "--validation-topics, --validation-qrels missing"),
-        (["--encoder", "no-such"], "encoder no-such: no such folder or model"),
-    ],
-)
-def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) -> None:
-    with pytest.raises(InputError) as caught:
-        main(command(world, tiny, "--labels", str(world / "labels.parquet"), *argv))
-    assert said in str(caught.value)
 
 
 @pytest.mark.long

@@ -12,22 +12,16 @@ import pytest
 import torch
 
 from rnnreranker import maxsim
-from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.encode.late import make_late_base
-from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
-from rnnreranker.runs import Run
-from rnnreranker.search.__main__ import main as search
-from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group, GroupInputs
-from rnnreranker.train.params import LateParams, settings_for
+from rnnreranker.train.params import LateParams
 from rnnreranker.train.request import Start
 from rnnreranker.train.text import LateLearner, late_scores
 from tests.tiny_encoder import (
     WORDS,
     make_encoder,
-    write_text_world,
 )
 
 pytest.importorskip("sentence_transformers")
@@ -191,90 +185,3 @@ def test_divergence_from_a_teacher_and_the_loss_over_the_batch_beside_it(tiny: P
     batch = found.batch(groups)
     expected = of_pairs + 0.75 * of_batch
     assert found.loss(batch).item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_presets_have_the_values_of_the_paper_and_its_program() -> None:
-    found = LateParams.preset("colbert")
-    assert (found.query_length, found.document_length, found.dimension, found.similarity) == (32, 180, 128, "l2")
-    assert (found.learning_rate, found.decay, found.warmup, found.weight_decay) == (3e-6, False, 0, 0)
-    assert (found.batch_size, found.group_size, found.clip, found.seed, found.depth) == (36, 2, 2.0, 12345, 1000)
-    assert (found.loss, found.max_steps) == ("info-nce", 400000)
-    assert LateParams.preset("colbert-hn").depth == 100
-    params = settings_for(LateParams, {}, "collective")
-    assert (params.loss, params.in_batch_negatives) == ("kl:raise_positives=true", True)
-    assert params.batch_teacher
-    assert settings_for(LateParams, {"loss": "kl"}, "collective").described()["raise_positives"] is False
-    # "--kd_temperature 0.25 --dual_supervision_lambda 0.0" in the script whose log is Table 3's row (e)
-    params = settings_for(LateParams, {}, "colbert-ce")
-    assert (params.loss, params.contrast) == ("kl", 0)
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Path:
-    folder = tmp_path / "world"
-    folder.mkdir()
-    return write_text_world(folder)
-
-
-def command(world: Path, encoder: Path, *argv: str) -> list[str]:
-    words = ["--model", "late", "--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
-    words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
-    return [*words, "--encoder", str(encoder), "--batch-size", "6", "--max-steps", "2", *argv]
-
-
-@pytest.mark.long
-def test_a_transformer_is_trained_indexed_searched_and_reranks(
-    world: Path, transformer: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(command(world, transformer, "--model", "late:loss=kl,group_size=4,dimension=16")) == 0
-    said = capsys.readouterr()
-    assert "nDCG@10\tbefore" in said.out
-    assert len(said.err.splitlines()) == 2  # the warning of few validation queries and the summary: no bar of a library
-    record = json.loads((world / "out" / "training.json").read_text())
-    assert (record["model"], record["params"]["dimension"], record["params"]["raise_positives"]) == ("late", 16, False)
-    argv = ["--documents", str(world / "documents.jsonl"), "--parts", "tokens", "--output", str(world / "index")]
-    assert index([*argv, "--token-encoder", str(world / "out")]) == 0
-    argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--hits", "60"]
-    late, reranked = world / "late.txt", world / "reranked.txt"
-    assert search([*argv, "--retriever", "late", "--rerank", "none", "--output", str(late)]) == 0
-    assert search([*argv, "--run", str(late), "--rerank", "late", "--output", str(reranked)]) == 0
-    assert Run.read(reranked).ranked("q3") == Run.read(late).ranked("q3")
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--model", "late:loss=lce,group_size=1"], "group_size=1: expected an integer >= 2"),
-        (
-            ["--model", "late:contrast=0.5"],
-            "contrast=0.5: expected none with the loss info-nce, which is over the whole batch",
-        ),
-        (
-            ["--model", "late:loss=lce,in_batch_negatives=true,batch_teacher=true"],
-            "batch_teacher=True: expected none with the loss lce",
-        ),
-        (
-            ["--model", "late:in_batch_negatives=true"],
-            "in_batch_negatives=True: expected none with the loss info-nce, which is over",
-        ),
-        (["--model", "late:max_length=9"], "late: no setting max_length, "),
-        (["--model", "late:document_length=65"], "document_length=65: "),
-        (["--model", "late:dimension=17"], "dimension=17: expected 16, which a token of"),
-        (["--model", "late:similarity=cosine"], "similarity='cosine': expected one of maxsim, l2"),
-        (["--loss", "info-nce:raise_positives=true"], "no setting raise_positives"),
-    ],
-)
-def test_what_is_refused(
-    world: Path, tiny: Path, argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises((InputError, SystemExit)) as caught:
-        main(command(world, tiny, *argv))
-    assert said in f"{caught.value}{capsys.readouterr().err}"
-
-
-def test_models_that_are_no_transformers(world: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such folder or model"):
-        main(command(world, Path("colbert-v9")))
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no model in this folder"):
-        main(command(world, tmp_path / "empty"))

@@ -114,22 +114,6 @@ def test_a_margin_belongs_to_the_losses_that_have_one(tmp_path: Path) -> None:
             settings_for(TrainParams, {"loss": form})
 
 
-def test_what_a_loss_does_not_read_is_no_setting_of_its_training() -> None:
-    """Margins are those of pairs with a teacher's targets: drawn negatives have none, and change no margin-mse."""
-    for given in ({"random_negatives": 3}, {"in_batch_negatives": True}):
-        with pytest.raises(InputError, match=r"expected none with the loss margin-mse, in which documents without a"):
-            settings_for(TrainParams, {"loss": "margin-mse", **given})
-        assert settings_for(TrainParams, {"loss": "kl", **given}).to_dict().items() >= given.items()
-    with pytest.raises(InputError, match=r"in_batch_negatives=True: expected none with the loss info-nce, which is"):
-        settings_for(TrainParams, {"loss": "info-nce", "in_batch_negatives": True})
-    with pytest.raises(InputError, match=r"plateau_patience=9: expected none with the schedule linear, which ends by"):
-        settings_for(TrainParams, {"plateau_patience": 9})
-    assert settings_for(TrainParams, {"plateau_patience": 9}, "coder-tas-b").plateau_patience == 9
-    with pytest.raises(InputError, match=r"neutrality_cutoff=9: expected none with neutrality_weight=0"):
-        settings_for(TrainParams, {"neutrality_cutoff": 9})
-    assert settings_for(TrainParams, {"loss": "margin-mse", "random_negatives": 0}).loss == "margin-mse"
-
-
 def test_neutrality_divergence_by_hand_over_the_highest_scores() -> None:
     neutrality = rows([1.0, 0.0, 1.0])
     # the two highest: scores ln 3 and 0 -> 3/4, 1/4; neutrality 1 and 0 -> e/(e+1), 1/(e+1)

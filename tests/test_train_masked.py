@@ -13,7 +13,6 @@ from transformers import AutoModel, AutoTokenizer
 
 from rnnreranker import InputError
 from rnnreranker.encode.kinds import Encoder
-from rnnreranker.index.__main__ import main as index
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.params import MaskedParams
 from rnnreranker.train.request import Start
@@ -94,35 +93,8 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
 
 
 @pytest.mark.long
-def test_from_a_model_and_from_an_index(made: Path, tmp_path: Path) -> None:
+def test_a_model_is_trained_on(made: Path, tmp_path: Path) -> None:
     before = json.loads((made / "model" / "training.json").read_text())["measures"]
     assert trained(made, tmp_path / "on", "--max-steps", "2", encoder=str(made / "model")) == 0
     record = json.loads((tmp_path / "on" / "training.json").read_text())
     assert record["history"][0]["loss"] == pytest.approx(before["loss"], rel=1e-5)
-    where = ["--documents", str(made / "docs.jsonl"), "--output", str(tmp_path / "index"), "--parts", "terms"]
-    assert index(where) == 0
-    given = ["--index", str(tmp_path / "index"), "--encoder", "none", "--output", str(tmp_path / "of-index")]
-    assert train(["--model", SMALL, *given, *HOW]) == 0
-    assert (tmp_path / "of-index" / "model.safetensors").read_bytes() == (
-        made / "model" / "model.safetensors"
-    ).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--topics", "x"], "--topics: expected none with --model masked"),
-        (
-            ["--model", f"{SMALL},validation_share=1"],
-            "40 queries or texts cannot be split into",
-        ),
-        (["--model", f"{SMALL},max_length=600"], "expected an integer <= 512"),
-        (["--model", "masked:hidden_size=16,heads=3"], "expected a multiple of heads=3"),
-        (["--model", f"{SMALL},mask_share=0"], "--model masked: mask_share=0.0: expected"),
-    ],
-)
-def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as raised:
-        trained(made, tmp_path / "bad", *more)
-    assert said in str(raised.value)
-    assert not (tmp_path / "bad").exists()

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 import torch
-from tiny_encoder import make_encoder, make_qrels, make_run, make_source, make_topics
+from tiny_encoder import make_qrels, make_run, make_topics
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.labels import SoftLabels
 from rnnreranker.runs import Run
-from rnnreranker.train.__main__ import main
 from rnnreranker.train.coder import Schedule
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import hard_labels
@@ -123,45 +118,3 @@ def test_validation_queries_have_their_original_labels() -> None:
         hard_labels(few, {"q0": topics["q0"]}, qrels, 5)
     with pytest.raises(InputError, match="none of 24 validation topics has a judgement of grade 1"):
         hard_labels(run, topics, qrels.assign(relevance=0), 5)
-
-
-def test_the_command_validates_on_given_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a file of labels made beforehand: topics, judgements and a run of theirs."""
-    (tmp_path / "index").mkdir()
-    (tmp_path / "tiny").mkdir()
-    tiny = make_encoder(tmp_path / "tiny")
-    source, topics = make_source(tmp_path / "index"), make_topics()
-    run, qrels = make_run(), make_qrels()
-    training = [qid for qid in topics if int(qid[1:]) < 16]
-    names = {qid: qid if qid in training else f"dev{qid}" for qid in topics}
-    for name, wanted in (("train", True), ("dev", False)):
-        chosen = [qid for qid in topics if (qid in training) is wanted]
-        (tmp_path / f"{name}.tsv").write_text("".join(f"{names[qid]}\t{topics[qid]}\n" for qid in chosen))
-    rows = [(names[qid], docid, grade) for qid, docid, grade in qrels[["query_id", "doc_id", "relevance"]].values]
-    named = pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
-    lines = [f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows]
-    (tmp_path / "qrels.txt").write_text("".join(lines))
-    whole = Run.from_dict({names[qid]: dict(run[qid]) for qid in run})
-    whole.write(tmp_path / "run.txt")
-    labels = hard_labels(whole, {qid: topics[qid] for qid in training}, named, 100)
-    labels.write(tmp_path / "labels.parquet")
-    argv = [
-        "--labels",
-        str(tmp_path / "labels.parquet"),
-        "--index",
-        str(tmp_path / "index"),
-        "--encoder",
-        f"{tiny}:pooling=mean",
-    ]
-    argv += ["--topics", str(tmp_path / "train.tsv"), "--device", "cpu", "--no-checkpoints"]
-    argv += ["--max-steps", "2", "--output", str(tmp_path / "out")]
-    given = ["--validation-run", str(tmp_path / "run.txt"), "--validation-topics", str(tmp_path / "dev.tsv")]
-    given += ["--validation-qrels", str(tmp_path / "qrels.txt")]
-    assert main([*argv, *given, "--model", "query:validation_queries=6"]) == 0
-    record = json.loads((tmp_path / "out" / "training.json").read_text())
-    assert (record["training_queries"], record["validation_queries"]) == (16, 6)
-    capsys.readouterr()
-    with pytest.raises(InputError, match=r"--validation-qrels missing"):
-        main([*argv, *given[:4]])
-    assert len(SoftLabels.read(tmp_path / "labels.parquet")) == 16
-    assert source.dimension == 32

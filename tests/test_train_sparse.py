@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,17 +108,6 @@ def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
     assert of_queries.item() == pytest.approx(0.5 * queries.sum(1).mean(), rel=1e-5)
 
 
-def test_presets_have_the_published_values() -> None:
-    usual = SparseParams.preset("splade-max")
-    assert (usual.learning_rate, usual.batch_size, usual.max_steps, usual.warmup) == (2e-5, 128, 150000, 6000)
-    assert (usual.weight_decay, usual.max_length, usual.seed, usual.regularizer_warmup) == (0.01, 256, 123, 50000)
-    assert (usual.loss, usual.lambda_q, usual.lambda_d) == ("info-nce", 3e-4, 1e-4)
-    distilled = SparseParams.preset("splade-distil")
-    assert (distilled.loss, distilled.lambda_q, distilled.lambda_d) == ("margin-mse", 0.5, 0.4)
-    doc = SparseParams.preset("splade-doc")
-    assert (doc.architecture, doc.query_weights) == ("doc", "binary")  # SpladeDoc.encode of the authors' program sets 1
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     folder = tmp_path / "world"
@@ -131,32 +119,6 @@ def command(world: Path, tiny: Path, *argv: str) -> list[str]:
     words = ["--model", "sparse", "--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
     words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
     return [*words, "--encoder", str(tiny), "--batch-size", "6", "--max-steps", "2", *argv]
-
-
-def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(command(world, tiny, "--model", "sparse:architecture=doc,loss=kl,group_size=4")) == 0
-    said = capsys.readouterr()
-    assert "query_words\tbefore" in said.out
-    assert all(line.startswith("warning: ") or "step" in line for line in said.err.splitlines())  # no bar of a library
-    record = json.loads((world / "out" / "training.json").read_text())
-    assert (record["model"], record["params"]["architecture"]) == ("sparse", "doc")
-    assert set(record["history"][0]) >= {"step", "loss", "nDCG@10", "document_words", "flops"}
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--model", "sparse:architecture=doc,query_regularizer=l1"], "query_regularizer=l1: expected none with the"),
-        (["--model", "sparse:query_weights=counts"], "query_weights=counts: expected none with the architecture max"),
-        (["--model", "sparse:loss=lce,group_size=1"], "group_size=1: expected an integer >= 2"),
-        (["--model", "sparse:architecture=doc,lambda_q=0.1"], "lambda_q=0.1: expected none with the architecture doc"),
-        (["--model", "sparse:lambda_d=-1"], "lambda_d=-1.0: expected a finite number >= 0"),
-    ],
-)
-def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) -> None:
-    with pytest.raises(InputError) as caught:
-        main(command(world, tiny, *argv))
-    assert said in str(caught.value)
 
 
 def test_models_that_are_no_masked_language_models(world: Path, tmp_path: Path) -> None:

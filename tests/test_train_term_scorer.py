@@ -140,26 +140,6 @@ def test_labels_of_a_scorer(made: Path, tmp_path: Path) -> None:
     assert "index" not in found.metadata
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--loss", "kl"], "--model term-scorer: no setting loss, "),
-        (["--validation-qrels", "x"], "--validation-qrels: expected none with --model term-scorer"),
-        (
-            ["--model", "term-scorer:validation_share=0"],
-            "21 queries or texts cannot be split into",
-        ),
-        (["--model", "term-scorer:max_length=65"], "max_length=65: expected an integer <= 64"),
-        (["--model", "term-scorer:texts=words"], "texts='words': expected one of queries, documents, both"),
-    ],
-)
-def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises((InputError, SystemExit)) as raised:
-        trained(made, tmp_path / "bad", *more)
-    assert said in (capsys.readouterr().err if raised.type is SystemExit else str(raised.value))
-    assert not (tmp_path / "bad").exists()
-
-
 def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no rnnreranker-term-scorer; expected a folder of"):
         _ = TermScorer(tmp_path).loaded

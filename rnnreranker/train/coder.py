@@ -193,7 +193,7 @@ def add_negatives(
     Random ones are drawn from the whole table for each query; in-batch ones are the other queries' positives.
     """
     rows, positives = batch.rows.numpy(), batch.rows[batch.positive & in_batch].unique().numpy()
-    drawn = rng.integers(0, table_size, (len(rows), random_negatives)) if random_negatives else [[]] * len(rows)
+    drawn: Any = rng.integers(0, table_size, (len(rows), random_negatives)) if random_negatives else [[]] * len(rows)
     fresh = [np.setdiff1d([*positives, *more], own) for own, more in zip(rows, drawn, strict=True)]  # ascending
     wide = len(positives) + random_negatives
     new = torch.tensor([[*own, *[PAD] * (wide - len(own))] for own in fresh], dtype=torch.int64)
@@ -434,7 +434,7 @@ class CoderLearner(Learner):
             for number, row in zip(own, scores, strict=True):
                 qid, *parts = self._checked.samples[number]
                 rows, targets, positive = (part.numpy() for part in parts)
-                yield Scored(qid, rows, targets, positive, *[row[: len(rows)]] * 2, targets)
+                yield Scored(qid, rows, targets, positive, row[: len(rows)], row[: len(rows)], targets)
 
     def beside(self) -> dict[str, float]:
         return {"inverse_temperature": self.model.inverse_temperature.item()}

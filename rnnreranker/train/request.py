@@ -216,9 +216,9 @@ def validation_of(request: TrainRequest, queries: int) -> tuple[SoftLabels | Non
     if all(getattr(request, name) is None for name in GIVEN):
         return None, {}
     request.needed(*GIVEN)
-    run, texts, judged = request.validation_run, topics_of(request.validation_topics), request.validation_qrels  # type: ignore[arg-type]
-    run = run if isinstance(run, Run) else Run.read(run)  # type: ignore[arg-type]
-    labels = hard_labels(run, texts, qrels_of(judged), queries)
+    run, topics, judged = (getattr(request, name) for name in GIVEN)
+    texts = topics_of(topics)
+    labels = hard_labels(run if isinstance(run, Run) else Run.read(run), texts, qrels_of(judged), queries)
     return labels, {qid: texts[qid] for qid in labels.qids}
 
 

@@ -136,7 +136,7 @@ def new_model(vocabulary: int, layers: int, hidden_size: int, heads: int) -> Any
         raise InputError(f"hidden_size={hidden_size}: expected a multiple of heads={heads}")
     shape = {"num_hidden_layers": layers, "hidden_size": hidden_size, "num_attention_heads": heads}
     shape |= {"vocab_size": vocabulary, "intermediate_size": 4 * hidden_size, "max_position_embeddings": POSITIONS}
-    return BertForMaskedLM(BertConfig(**shape))  # type: ignore[arg-type]
+    return BertForMaskedLM(BertConfig(**shape))
 
 
 class WeighedText(NamedTuple):
@@ -247,4 +247,4 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
         sides.append(side)
     read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in side] for side in sides))
     made = {"labels": labels.metadata, "terms": source.params.to_dict(), "validation_queries": len(held_out)}
-    return TermInputs(*sides, source.params, made, fingerprint(read, source.fingerprint))
+    return TermInputs(sides[0], sides[1], source.params, made, fingerprint(read, source.fingerprint))

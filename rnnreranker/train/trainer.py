@@ -71,7 +71,7 @@ def validate(queries: Iterable[Scored], loss: Loss, seed: int) -> Validation:
         measured.append((*map(float, losses), *ranking_measures(ranks)))
         shares = torch.softmax(scores[0], dim=0)[positive[0]].sort(descending=True).values
         positives += zip(ranks.tolist(), shares.tolist(), strict=True)
-    means = pandas.DataFrame(measured, columns=["loss", "kl", "RR@10", "nDCG@10"]).mean().fillna(0)
+    means: Any = pandas.DataFrame(measured, columns=["loss", "kl", "RR@10", "nDCG@10"]).mean().fillna(0)
     return Validation(means.to_dict(), positives)
 
 
