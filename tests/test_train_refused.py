@@ -26,7 +26,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("crss", "--model crss: trained-model crss: no such trained-model; did you mean cross?"),
         ("cross:refresh_every=3", "--model cross: no setting refresh_every, "),
         ("cross --scorer encoder", "--scorer: expected none with --model cross"),
-        ("cross --encoder minilm:pooling=cls", "pooling: expected no settings with --model cross"),
+        ("cross --encoder minilm:pooling=cls", "pooling=cls: expected no settings with --model cross"),
         ("cross --encoder no-such", "encoder no-such: no such folder or model"),
         ("cross --learning-rate 0", "--model cross: --learning-rate 0.0: expected a finite number > 0"),
         ("cross:learning_rate=1 --learning-rate 2", "and --learning-rate: learning_rate twice"),

@@ -128,8 +128,8 @@ class TrainRequest(Request):
             shown = argument("encoder", str(written))
             given = EncoderParams.of(written.params, shown).given()
             for name in given.keys() - set(taken):
-                known = " or ".join(taken) or "no settings"
-                raise InputError(f"{shown}: {name}: expected {known} with {argument('model', model.name)}")
+                known = f"{' or '.join(taken) or 'no settings'} with {argument('model', model.name)}"
+                raise InputError(f"{shown}: {name}={given[name]}: expected {known}")
             return Start(written.name, **given)
         parts = {} if self.opened is None else self.opened.settings.get("parts", {})
         encoder = parts.get(model.part, {}).get("encoder")
