@@ -23,7 +23,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ("crss", "--model crss: trained-model crss: no such trained-model; did you mean cross?"),
+        ("crss", "--model crss: crss: no such trained-model; did you mean cross?"),
         ("cross:refresh_every=3", "--model cross: no setting refresh_every, "),
         ("cross --scorer encoder", "--scorer: expected none with --model cross"),
         ("cross --encoder minilm:pooling=cls", "pooling=cls: expected no settings with --model cross"),

@@ -188,10 +188,8 @@ def training_of(model: Form, base: Any = None) -> Training:
     """
     written = Written.read(model)
     with located(argument("model", written.name)):
-        trained, values = find(KIND, written.name)(), dict(written.params)
-        if "loss" in values:
-            values["loss"] = str(Written.read(values["loss"]))
-        return Training(trained, settings_for(trained.Params, values, written.preset or None, base))
+        trained = find(KIND, written.name)()
+        return Training(trained, settings_for(trained.Params, written.params, written.preset or None, base))
 
 
 def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
