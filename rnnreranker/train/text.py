@@ -25,11 +25,11 @@ from torch import Tensor
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.base.settings import hints_of
+from rnnreranker.encode.coder import COSINE_SCALE
 from rnnreranker.encode.kinds import cut_texts
 from rnnreranker.encode.late import late_start
 from rnnreranker.encode.model_folder import ModelSettings, TextKind, loading, read_settings, words_of
 from rnnreranker.encode.params import LateEncoderParams
-from rnnreranker.encode.coder import COSINE_SCALE
 from rnnreranker.encode.transformer import TorchModel, check_vocabulary
 from rnnreranker.encode.words.analysis import language_of, words
 from rnnreranker.labels.soft import Labels
