@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
 FUSIONS = ("minmax", "rrf")  # of pairs, where no systems are given
 JUDGED = "Judged@10"
+TESTED = ("difference", "low", "high", "p_holm", "won", "lost")  # columns on the own first stage
 HOW = ("encoder", "encoded_queries", "threads", "device", "compute_dtype")  # of every search alike
 FEW_TOPICS, FEW_JUDGED = 100, 0.9  # below these a warning says that the values say little
 SURE = 0.05  # p after Holm's correction, below which two systems differ
@@ -140,21 +140,16 @@ def check(request: ExperimentRequest) -> list[System]:
         InputError: all faults of the systems.
     """
     from rnnreranker.evaluate.measures import parse_measures
+    from rnnreranker.search.request import check as check_search
 
     parse_measures(request.measures)
     texts = request.systems
     texts = split_at("|", texts) if isinstance(texts, str) else texts or []
     systems = list(dict.fromkeys(one for text in texts for one in (System.read(text).base, System.read(text))))
-    checked = {one: problems_of(partial(_check_search, request, one)) for one in systems}
-    refuse(*((problem, f"{one}: {problem}") for one, problems in checked.items() for problem in problems))
+    wrong = [(one, problems_of(lambda one=one: check_search(request_of(request, one)))) for one in systems]  # type: ignore[misc]
+    refuse(*((True, f"{one}: {problem}") for one, problems in wrong for problem in problems))
     check_writable(request.output)
     return systems
-
-
-def _check_search(request: ExperimentRequest, system: System) -> None:
-    from rnnreranker.search.request import check as check_search
-
-    check_search(request_of(request, system))
 
 
 def request_of(request: ExperimentRequest, system: System) -> Any:
@@ -171,10 +166,19 @@ def experiment(request: ExperimentRequest, systems: list[System]) -> pandas.Data
     """`run_experiment` for a checked request."""
     import pandas
 
+    from rnnreranker.evaluate.comparison import SAME, differences
+
     request, scores, times = measured(request, systems)
-    table, count = compared(scores, list(times)), len(scores.topics)
-    table["ms"] = list(times.values())
-    table["settings"] = pandas.Series([settings_of(request, one) for one in times])
+    count, values = len(scores.topics), dict(zip(times, scores.values[:, :, 0], strict=True))
+    reranked = [one for one in times if one.rerank]
+    tests = dict(zip(reranked, differences(values, [(one, one.base) for one in reranked]), strict=True))
+    rows = []
+    for one, means, judged in zip(times, scores.means, scores.judged, strict=True):
+        gaps = values[one] - values[one.base]
+        tested = {"won": (gaps > SAME).sum(), "lost": (gaps < -SAME).sum(), **tests[one]} if one.rerank else {}
+        own = {"system": str(one), JUDGED: judged.mean(), "ms": times[one], "settings": settings_of(request, one)}
+        rows.append(own | tested | dict(zip(scores.measures, means, strict=True)))
+    table = pandas.DataFrame(rows, columns=["system", *scores.measures, *TESTED, JUDGED, "ms", "settings"])
     taken, sentence = advice(scores, list(times))
     table.attrs = {"advice": sentence, "system": str(taken), "protocol": scores.protocol, "topics": count}
     if count < FEW_TOPICS:
@@ -283,7 +287,7 @@ def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
     chosen = {"retrieve": methods.retrievers, "rerank": methods.rerankers}
     about: dict[str, Any] = {
         kind: [
-            {"name": one.name, **one.params.to_dict()} | ({"from": one.source} if one.takes_source else {})
+            {"name": one.name, **one.params.to_dict(), **({"from": one.source} if one.takes_source else {})}
             for one in of
         ]
         for kind, of in chosen.items()
@@ -291,29 +295,6 @@ def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
     if len(methods.retrievers) > 1:
         about["fuse"] = methods.fusion.to_dict()
     return about | {"run": system.first if system.of_run else None, "hits": request.hits}
-
-
-def compared(scores: Scores, systems: Sequence[System]) -> pandas.DataFrame:
-    """The values of each system, and its difference from its own first stage in the first measure."""
-    import pandas
-
-    from rnnreranker.evaluate.comparison import SAME, differences
-
-    values = dict(zip(systems, scores.values[:, :, 0], strict=True))
-    table = pandas.DataFrame({"system": list(map(str, systems))})
-    table[list(scores.measures)] = scores.means
-    with_stage = [one for one in systems if one != one.base]
-    tests: list[dict[str, Any]] = [*differences(values, [(one, one.base) for one in with_stage])]
-    for row, one in zip(tests, with_stage, strict=True):
-        gaps = values[one] - values[one.base]
-        row |= {"won": (gaps > SAME).sum(), "lost": (gaps < -SAME).sum()}
-    numbers, columns = (
-        [systems.index(one) for one in with_stage],
-        ["difference", "low", "high", "p_holm", "won", "lost"],
-    )
-    table = table.join(pandas.DataFrame(tests, index=numbers, columns=columns, dtype=float))
-    table[JUDGED] = scores.judged.mean(axis=1)
-    return table
 
 
 def advice(scores: Scores, systems: Sequence[System]) -> tuple[System, str]:
@@ -326,25 +307,20 @@ def advice(scores: Scores, systems: Sequence[System]) -> tuple[System, str]:
     from rnnreranker.evaluate.comparison import differences
 
     values = dict(zip(systems, scores.values[:, :, 0], strict=True))
-    means = dict(zip(systems, scores.means[:, 0].tolist(), strict=True))
-    measure, said = scores.measures[0], ""
-    taken = max((one for one in systems if not one.rerank), key=lambda one: means[one])
-    for count in sorted({len(one.rerank) for one in systems} - {0}):
+    means, measure = dict(zip(systems, scores.means[:, 0].tolist(), strict=True)), scores.measures[0]
+    taken, said = max((one for one in systems if not one.rerank), key=lambda one: means[one]), ""
+    counts = sorted({len(one.rerank) for one in systems} - {0})
+    for count in counts:
         others = [one for one in systems if len(one.rerank) == count]
         tests = dict(zip(others, differences(values, [(one, taken) for one in others]), strict=True))
-        if sure := [one for one in others if means[one] > means[taken] and tests[one]["p_holm"] < SURE]:
-            best = max(sure, key=lambda one: means[one])
-            gap = interval(*(tests[best][name] for name in ("difference", "low", "high")))
+        if better := [one for one in others if means[one] > means[taken] and tests[one]["p_holm"] < SURE]:
+            best = max(better, key=lambda one: means[one])
+            gap = interval(*(tests[best][name] for name in TESTED[:3]))
             p = tests[best]["p_holm"]
             said = f"take {best}: {measure} {means[best]:.4f}, {gap} over {taken}, p {p:.2g} (Holm)"
             taken = best
-    if not said and (others := [one for one in systems if one.rerank]):
-        rows = differences(values, [(one, taken) for one in others])
-        best, row = max(zip(others, rows, strict=True), key=lambda pair: means[pair[0]])
-        gap = interval(row["difference"], row["low"], row["high"])
-        said = f"leave it off: no reranked system is told apart from {taken}, {measure} {means[taken]:.4f}"
-        said += f"; the highest, {best}, has {gap}, p {row['p_holm']:.2g} (Holm)"
-    return taken, said or f"nothing was reranked; {taken} has the highest {measure}, {means[taken]:.4f}"
+    off = "leave it off: no reranked system is told apart from" if counts else "nothing was reranked; take"
+    return taken, said or f"{off} {taken}, {measure} {means[taken]:.4f}"
 
 
 @command.main
@@ -357,14 +333,10 @@ def main(argv: Sequence[str]) -> int:
     measures = list(table.columns[1 : table.columns.get_loc("difference")])
     rows = []
     for row in table.to_dict("records"):
-        gap = ["-", "-", "-"]
+        gap, ms = ["-"] * 3, "-" if np.isnan(row["ms"]) else f"{row['ms']:.2f}"
         if not np.isnan(row["difference"]):
-            gap = [
-                interval(row["difference"], row["low"], row["high"]),
-                f"{row['p_holm']:.3g}",
-                f"{row['won']:.0f}/{row['lost']:.0f}",
-            ]
-        ms = "-" if np.isnan(row["ms"]) else f"{row['ms']:.2f}"
+            won = f"{row['won']:.0f}/{row['lost']:.0f}"
+            gap = [interval(*(row[name] for name in TESTED[:3])), f"{row['p_holm']:.3g}", won]
         rows.append([row["system"], *(f"{row[name]:.4f}" for name in measures), *gap, f"{row[JUDGED]:.3f}", ms])
     header = ["system", *measures, f"{measures[0]} - first stage", "p (Holm)", "won/lost", JUDGED, "ms a query"]
     print_scores(header, rows, table.attrs["protocol"])

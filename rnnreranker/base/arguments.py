@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any
 
-T = TypeVar("T")
 FLAGS = {  # arguments of functions whose flags have other names
     "retrieve": "retriever",
     "source": "from",
 }
-_commands = 0  # of this process, that are at work
+_named_flags = False  # whether messages name flags
 
 
 @contextlib.contextmanager
-def of_command() -> Iterator[None]:
+def of_command(flags: bool = True) -> Iterator[None]:
     """The block, or the decorated function, works for a command: messages name flags and are shown."""
-    global _commands
-    _commands += 1
+    global _named_flags
+    before, _named_flags = _named_flags, flags
     try:
         yield
     finally:
-        _commands -= 1
+        _named_flags = before
 
 
-@contextlib.contextmanager
-def for_others() -> Iterator[None]:
+def for_others() -> AbstractContextManager[None]:
     """The block, inside a command, answers other clients: messages name arguments."""
-    global _commands
-    before, _commands = _commands, 0
-    try:
-        yield
-    finally:
-        _commands = before
+    return of_command(False)
 
 
 def in_command() -> bool:
-    return _commands > 0
+    return _named_flags
 
 
 def argument(name: str, value: Any = None) -> str:

@@ -67,13 +67,16 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
+        name = module.partition(".")[0]
+        if (error.name or "").partition(".")[0] != name:
             raise  # the package is there, one of its own dependencies is not: show that one
-        name = module.split(".")[0]
-        raise MissingDependencyError(f"{name} is needed for {purpose}: {_how_to(install)}") from None
+        own = f"{install.replace('rnnreranker', '.')} in the checkout, or " if "rnnreranker[" in install else ""
+        raise MissingDependencyError(f"{name} is needed for {purpose}: pip install {own}{install}") from None
 
 
-FULL = [os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)]
+REASONS = [os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)]
+OTHERS = ("database or disk is full", "failed writing file", r"\d+ requested and \d+ written")
+FULL = re.compile("(?i)" + "|".join([*REASONS, *OTHERS]))
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -101,11 +104,8 @@ def brief(value: object, most: int = 80) -> str:
 def no_space(error: BaseException | str | None) -> str:
     """The reason of a failed write if it is the disk, also in causes and texts; else ""."""
     while error:
-        said = str(error).lower()
-        if reasons := [reason for reason in FULL if reason.lower() in said]:
-            return reasons[0]
-        if re.search(r"database or disk is full|failed writing file|\d+ requested and \d+ written", said):
-            return FULL[0]  # SQLite, torch and NumPy say no more
+        if match := FULL.search(str(error)):
+            return match[0] if match[0] in REASONS else REASONS[0]  # SQLite, torch and NumPy say no more
         error = None if isinstance(error, str) else error.__cause__ or error.__context__
     return ""
 
@@ -126,12 +126,6 @@ def said_of(error: Exception) -> str:
         f"nobody foresaw {type(error).__name__}{where}: {error}; this is a fault of the program: run the command again "
         "with RNNRERANKER_TRACEBACK=1 and report what it prints"
     )
-
-
-def _how_to(install: str) -> str:
-    if install.startswith("'rnnreranker["):
-        return f"pip install {install.replace('rnnreranker', '.')} in the checkout, or {install}"
-    return f"pip install {install}"
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:

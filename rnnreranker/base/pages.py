@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
 
 if TYPE_CHECKING:
@@ -18,15 +18,10 @@ def render(where: str | Path, name: str, **values: Any) -> str:
 
     A template may include those of the base folder, as `base.css`.
     """
-    environment = _environment(where) if isinstance(where, Path) else _of_package(where)
-    return environment.get_template(name).render(values)
+    return _environment(where).get_template(name).render(values)
 
 
 @functools.cache
-def _of_package(folder: str) -> Environment:
-    return _environment(folder)
-
-
 def _environment(where: str | Path) -> Environment:
     import jinja2
 
@@ -45,9 +40,7 @@ def _environment(where: str | Path) -> Environment:
 
 def write_page(path: Path, text: str) -> None:
     """Write a page atomically and make its folder; InputError: the folder or the page cannot be written."""
-    try:
+    with contextlib.suppress(OSError):  # the writer says what is wrong with the folder
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent}: no folder can be made there ({error.strerror}); choose another") from None
     with write_atomically(path) as stream:
         stream.write(text.encode())

@@ -8,18 +8,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.settings import Checked, hints_of, setting
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import Checked, check_names, hints_of, setting
 
 T = TypeVar("T")
 
 
 def asked(kind: type[T], given: Mapping[str, Any]) -> T:
     """The request of a call from Python; InputError: unknown arguments, with the nearest names."""
-    known = hints_of(kind)
-    if unknown := [name for name in given if name not in known]:
-        raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
-    return kind(**given)
+    return kind(**check_names(given, hints_of(kind), "argument"))
 
 
 class Request(Checked):
@@ -47,18 +44,14 @@ class ShareRequest(Request):
 
     @property
     def share(self) -> Share | None:
-        """The share of this process, None = the whole; InputError: as `share_of`."""
-        return share_of(self.shard_id, self.shard_num)
-
-
-def share_of(shard_id: int | None, shard_num: int | None) -> Share | None:
-    """The share (number, count), None = the whole; InputError: one without the other, or a number outside 0..N-1."""
-    if shard_id is None and shard_num is None:
-        return None
-    if shard_id is None or shard_num is None:
-        both = f"{argument('shard_id')} and {argument('shard_num')}"
-        raise InputError(f"{both} go together: give both, or neither to put the shares together")
-    if not 0 <= shard_id < shard_num:
-        last = f"expected 0..{shard_num - 1}, as {argument('shard_num', shard_num)} are counted from 0"
-        raise InputError(f"{argument('shard_id', shard_id)}: no such share; {last}")
-    return shard_id, shard_num
+        """The share of this process, None = the whole; InputError: one without the other, a number outside 0..N-1."""
+        number, count = self.shard_id, self.shard_num
+        if number is None and count is None:
+            return None
+        if number is None or count is None:
+            both = f"{argument('shard_id')} and {argument('shard_num')}"
+            raise InputError(f"{both} go together: give both, or neither to put the shares together")
+        if not 0 <= number < count:
+            last = f"expected 0..{count - 1}, as {argument('shard_num', count)} are counted from 0"
+            raise InputError(f"{argument('shard_id', number)}: no such share; {last}")
+        return number, count

@@ -262,10 +262,10 @@ class Params(Checked):
         return dataclasses.asdict(self)
 
 
-def check_names(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+def check_names(values: Mapping[str, Any], known: Iterable[str], what: str = "setting") -> dict[str, Any]:
     """The values; InputError: names of settings that are not known, with the nearest ones."""
     if unknown := [name for name in values if name not in known]:
-        raise InputError("; ".join(f"no setting {name}, {nearest(str(name), known)}" for name in unknown))
+        raise InputError("; ".join(f"no {what} {name}, {nearest(str(name), known)}" for name in unknown))
     return dict(values)
 
 
