@@ -146,7 +146,7 @@ class TestSchema:
             ("query_sets: [dl]", "query_sets: [d]", r"own\.yaml:13: query_sets d: not in query_sets; .*dl"),
             ("index: vectors}", "index: vectors, contexts: [10, no]}", r"own\.yaml:12: contexts: 'no'; expected a"),
             ("k: 5,", "k: 5, k: 6,", r"own\.yaml:12: not YAML .key k stands here a second time"),
-            ("k: 5,", "k: 1_2,", r"own\.yaml:12: k='1_2': expected an integer"),
+            ("k: 5,", "k: one,", r"own\.yaml:12: k='one': expected an integer"),
             ("k: 5,", "normalise: max,", r"own\.yaml:12: no setting normalise"),
             ("k: 5,", "normalize: median,", r"own\.yaml:12: normalize='median': expected one of max, mean or none"),
             ("{nDCG@10: 0.5", "{nDCG@10: half", r"own\.yaml:14: nDCG@10: 'half'; expected a valid number"),

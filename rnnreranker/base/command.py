@@ -251,16 +251,6 @@ def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> ar
     )
 
 
-def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
-    """The first word of a command if it is one of `known`, "" for a flag; InputError: another word."""
-    word = next(iter(argv), "-")
-    if word.startswith("-"):
-        return ""
-    if word not in known:
-        raise InputError(f"{word}: expected a flag, or {' or '.join(known)} first; {nearest(word, known)}")
-    return word
-
-
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
     """The fields of `settings` that were typed."""
     values = {name: getattr(args, hint.flag, None) for name, hint in hints_of(settings).items()}

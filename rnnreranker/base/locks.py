@@ -27,19 +27,16 @@ def alone(output: Path, waiting: str = "", *, doing: str = "") -> Iterator[bool]
 
     path = output.with_name(f".{output.name}.lock")
     lock = FileLock(path, is_singleton=True)
-    busy = InputError(f"{output}: another process is {doing}; wait for it, or give another --output")
-    if lock.is_locked:  # by this thread
-        if doing:
-            raise busy
-        yield False
-        return
-    waited = False
+    waited, inside = False, lock.is_locked  # by this thread
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if inside and doing:
+            raise Timeout(str(path))
         lock.acquire(blocking=False)
     except Timeout:
         if doing:
-            raise busy from None
+            said = f"{output}: another process is {doing}; wait for it, or give another --output"
+            raise InputError(said) from None
         waited = True
         say(waiting)
         lock.acquire()
@@ -48,6 +45,7 @@ def alone(output: Path, waiting: str = "", *, doing: str = "") -> Iterator[bool]
     try:
         yield waited
     finally:
-        with suppress(OSError):  # the next process takes the file as it is; Windows removes it when it is free
-            path.unlink()
+        if not inside:
+            with suppress(OSError):  # the next process takes the file as it is; Windows removes it when it is free
+                path.unlink()
         lock.release()

@@ -1,4 +1,8 @@
-"""Methods: classes with a name, read from the files of their kind or from entry points, and the inputs they read."""
+"""Methods: classes with a name, read from the files of their kind or from entry points, and the inputs they read.
+
+The class of a method has `name` (on the command line and in YAML), `needs` (the inputs of GIVEN, and of what parts
+give) and `Params` (its settings).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import Params, check_names, hints_of
@@ -46,14 +50,6 @@ KINDS = {
     "cross-encoder": Kind("encode/named.py", "rnnreranker.cross_encoders", imported=True),
 }
 NAMED = re.compile(r'^    name(?:: ClassVar\[str\])? = "(.+)"$', re.MULTILINE)  # in the class of a method
-
-
-class Method(Protocol):
-    """The class attributes of every method."""
-
-    name: ClassVar[str]  # on the command line and in YAML; `names` reads it without importing the file
-    needs: ClassVar[frozenset[str]]  # of GIVEN, and of what parts give
-    Params: ClassVar[type[Params]]  # its settings
 
 
 def names(kind: str) -> list[str]:
@@ -180,7 +176,7 @@ class Inputs:
     """The inputs of methods, each loaded at its first use and then kept.
 
     Args:
-        sources: by the names of `Method.needs` with _ for a space: the input, or a function that loads it.
+        sources: by the names of `needs` with _ for a space: the input, or a function that loads it.
 
     >>> inputs = Inputs(topics={"q1": "wing"}, texts=lambda: {"d1": "a wing"})
     >>> inputs.texts
@@ -192,7 +188,7 @@ class Inputs:
         self.compared: Any = None  # the query vectors that were compared with those of the documents
 
     def has(self, need: str) -> bool:
-        """Whether there is an input for a name of `Method.needs`; loads nothing."""
+        """Whether there is an input for a name of `needs`; loads nothing."""
         return need.replace(" ", "_") in self._sources
 
     def __getattr__(self, name: str) -> Any:

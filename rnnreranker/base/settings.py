@@ -10,7 +10,6 @@ import math
 import numbers
 import operator
 import os
-import re
 import sys
 import types
 import typing
@@ -23,7 +22,6 @@ from rnnreranker.base.errors import InputError, brief, nearest
 from rnnreranker.base.written_form import Written
 
 LIMITS = {"at_least": (operator.ge, ">="), "above": (operator.gt, ">"), "at_most": (operator.le, "<=")}
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # as typed, of less than 4,000 digits
 WORDS = {"true": True, "yes": True, "false": False, "no": False}  # of a boolean, as typed
 SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settings of several kinds
 
@@ -138,7 +136,7 @@ def as_number(text: str, kind: Any) -> Any:
     """The int, float or bool of a text, or the text itself."""
     if kind is bool:
         return WORDS.get(text, text)
-    if NUMBER.fullmatch(text) and len(text) < 4000:
+    with contextlib.suppress(ValueError):
         return int(text) if kind is int and text.lstrip("+-").isdigit() else float(text)
     return text
 

@@ -13,13 +13,13 @@ from rnnreranker.base.process import phases
 
 def print_table(header: Sequence[object], rows: Iterable[Sequence[object]], stream: TextIO | None = None) -> None:
     """Print a table: aligned on a terminal, else tab-separated; stream: None = standard output."""
-    stream = sys.stdout if stream is None else stream
-    cells = [[_one_line(cell) for cell in row] for row in (header, *rows)]
+    stream = stream or sys.stdout
+    cells = [[shown(" ".join(re.split(r"[\t\r\n]+", str(cell)))) for cell in row] for row in (header, *rows)]
     phases.clear()
-    widths = [max(map(len, column)) if stream.isatty() else 0 for column in zip(*cells, strict=True)]
+    aligned = stream.isatty()
+    widths = [max(map(len, column)) if aligned else 0 for column in zip(*cells, strict=True)]
     for row in cells:
-        line = ("  " if stream.isatty() else "\t").join(map(str.ljust, row, widths))
-        print(line.rstrip(" "), file=stream)
+        print(("  " if aligned else "\t").join(map(str.ljust, row, widths)).rstrip(" "), file=stream)
 
 
 def interval(middle: float, low: float, high: float) -> str:
@@ -29,7 +29,3 @@ def interval(middle: float, low: float, high: float) -> str:
     '+0.0100 [-0.0200, +0.0400]'
     """
     return f"{middle:+.4f} [{low:+.4f}, {high:+.4f}]"
-
-
-def _one_line(cell: object) -> str:
-    return shown(" ".join(re.split(r"[\t\r\n]+", str(cell))))

@@ -63,7 +63,7 @@ class TuneFlags(Request):
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command; return the exit code."""
-    begun, training = time.perf_counter(), bool(command.first_word(argv, ["train"]))
+    begun, training = time.perf_counter(), list(argv[:1]) == ["train"]
     args = (make_train_parser() if training else make_parser()).parse_args(argv[training:])
     given = command.request(args, TuneFlags)
     if training:
