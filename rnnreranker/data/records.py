@@ -151,7 +151,7 @@ def read_rows(path: Path, shape: Shape) -> Rows:
         yield from _of_columns(path, shape)
         return
     records: Records = (
-        shape.tags(path) if form == "tags" and shape.tags else {"json": _of_json}.get(form, of_parquet)(path)
+        shape.tags(path) if form == "tags" and shape.tags else {"json": of_json}.get(form, of_parquet)(path)
     )
     for where, record in records:
         yield *shape.values(record, where), where
@@ -188,7 +188,7 @@ def _of_columns(path: Path, shape: Shape) -> Rows:
         yield itemgetter(*order, -1)([*cells, "", where])
 
 
-def _of_json(path: Path) -> Records:
+def of_json(path: Path) -> Records:
     """The objects of lines; but for .jsonl, an array or an object on several lines is held in memory.
 
     Raises:

@@ -12,7 +12,7 @@ import numpy as np
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import read_lines
-from rnnreranker.base.settings import NUMBER
+from rnnreranker.base.settings import as_number
 from rnnreranker.runs.columns import check_id
 from rnnreranker.train.losses import divergence, log_shares
 
@@ -100,8 +100,8 @@ def neutrality_of(given: str | os.PathLike[str] | Mapping[str, float]) -> dict[s
     value_of: dict[str, float] = {}
     for where, line in lines:
         docid, _, written = line.partition("\t")
-        value = float(written) if NUMBER.fullmatch(written.strip()) else -1.0
-        if not 0 <= value <= 1 or docid in value_of:
+        value = as_number(written.strip(), float)
+        if not isinstance(value, float) or not 0 <= value <= 1 or docid in value_of:
             raise InputError(f"{where}: {line[:40]!r}, expected docid<TAB>value in [0, 1], each docid once")
         check_id(docid, "docid", where)
         value_of[docid] = value
