@@ -115,5 +115,5 @@ def test_counted_queries_need_no_weights(world: Path, tmp_path: Path, home: Path
         assert run_search(*of_search(world, index, run, how="query_weights=counts")) == 0
         runs.append(run.read_bytes())
     assert runs[0] == runs[1] == runs[2]
-    with pytest.raises(InputError, match="no weights in this folder"):
+    with pytest.raises(InputError, match="no model in this folder"):
         run_search(*of_search(world, index, run))

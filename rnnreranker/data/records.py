@@ -91,7 +91,9 @@ class Shape:
                     raise InputError(f'{where}: "{names[positions[0]]}" is a {type(value).__name__}; expected a string')
                 value = "" if absent else str(value)
             if len(positions) > 1 and field.endswith("id") and len({str(cells[one]) for one in positions}) > 1:
-                raise InputError(f"{where}: {' and '.join(names[one] for one in positions)} differ; expected one key")
+                raise InputError(
+                    f"{where}: {' and '.join(names[one] for one in positions)} differ; expected one key with the id"
+                )
             values.append(value)
         return values
 

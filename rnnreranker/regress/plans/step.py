@@ -125,7 +125,9 @@ def built_in(index: IndexEntry) -> bool:
     """Whether an index is of a built-in collection with default settings."""
     if index.documents not in BUILT_IN:
         return False
-    return all(choose("part", spec_part(name, its)).params == part(name).Params() for name, its in index.parts.items())
+    return all(
+        choose("part", spec_part(name, its), "parts").params == part(name).Params() for name, its in index.parts.items()
+    )
 
 
 def index_name(index: IndexEntry, folder: Path) -> str:

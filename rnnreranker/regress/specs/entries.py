@@ -111,7 +111,7 @@ class IndexEntry(OfTexts):
 
     def origins(self, name: str) -> tuple[str, ...]:
         """The parts that a part can be made of; InputError: an unknown part or setting, a value out of range."""
-        return tuple(part(name).origins(choose("part", spec_part(name, self.parts[name])).params))
+        return tuple(part(name).origins(choose("part", spec_part(name, self.parts[name]), "parts").params))
 
 
 class QuerySet(Entry):
