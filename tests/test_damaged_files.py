@@ -23,7 +23,7 @@ from rnnreranker.data.topics import load_topics
 from rnnreranker.lab.tune.collections import cells_of
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import read_spec
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.train.fairness import neutrality_of
 

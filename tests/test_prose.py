@@ -10,12 +10,9 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, add_records, read_records, write_records
 from rnnreranker.regress.pages.prose import apart, claim, interval, pick, short, words, write_prose
-from rnnreranker.regress.plans.runner import chosen_plan
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.entries import WORKS
-from rnnreranker.regress.specs.methods import TEXTS, UNITS
-from rnnreranker.regress.specs.spec import KINDS as ENTRIES
-from rnnreranker.regress.specs.spec import Spec
+from rnnreranker.regress.plans.maker import chosen_plan
+from rnnreranker.regress.specs.entries import TEXTS, UNITS, Condition, IndexEntry, Model, QuerySet, Spec
+from rnnreranker.regress.specs.spec import WORKS, read_spec
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RUN = Record("run", "small", "dense", {"query_set": "a", "values": {"binary": {"RR@10": 0.25}}}, date="2026-01-01")
@@ -100,10 +97,10 @@ def test_every_prose_page_is_its_source_filled_in() -> None:
 
 def test_the_pages_on_specs_have_every_key_and_their_example_is_a_spec(tmp_path: Path) -> None:
     page = "".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("specs", "spec-keys"))
-    declared = {name for kind in (Spec, *ENTRIES.values()) for name in kind.model_fields}
-    keys = {*declared, *WORKS, *TEXTS, *UNITS} - {"schema_"} | {"schema"}
+    declared = {name for kind in (Spec, IndexEntry, QuerySet, Model, Condition) for name in kind.model_fields}
+    keys = {*declared, *WORKS, *TEXTS, *UNITS} - {"schema_", "id", "links"} | {"schema"}
     assert sorted(key for key in keys if f"`{key}`" not in page) == []
     (tmp_path / "my.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     spec = read_spec(tmp_path / "my.yaml", data=True)
-    made = [step.output.name for step in chosen_plan(spec, spec.query_sets, (), tmp_path).steps]
-    assert {f"{condition.id}.my-test.txt" for condition in spec.conditions} < {*made}
+    made = [step.output.name for step in chosen_plan(spec, spec.query_sets.values(), (), tmp_path).steps]
+    assert {f"{condition.id}.my-test.txt" for condition in spec.conditions.values()} < {*made}

@@ -16,8 +16,8 @@ from rnnreranker.evaluate.__main__ import main
 from rnnreranker.evaluate.redundancy import means_of, redundancy
 from rnnreranker.index import opening
 from rnnreranker.regress.plans import measure
-from rnnreranker.regress.plans.plan import make_plan
-from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.plans.maker import make_plan
+from rnnreranker.regress.specs.spec import read_spec
 
 VECTORS = {"a": [1.0, 0.0], "b": [5.0, 0.0], "c": [3.0, 4.0], "d": [0.0, 2.0], "zero": [0.0, 0.0]}
 SOURCE = ArrayVectors(np.array(list(VECTORS.values())), list(VECTORS))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.regress.plans import runner
-from rnnreranker.regress.plans.plan import Plan, by_large_files, make_plan
-from rnnreranker.regress.plans.step import LARGE, Step
-from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.plans.maker import by_large_files, make_plan
+from rnnreranker.regress.plans.plan import LARGE, Plan, Step
+from rnnreranker.regress.specs.spec import read_spec
 
 BIG = LARGE + 30
 Usage = namedtuple("Usage", "free")  # as of shutil.disk_usage
@@ -34,7 +34,7 @@ conditions:
 
 
 def step(name: str, *inputs: str, module: str = "search", disk: float = 0) -> Step:
-    return Step(module, {"tag": name}, Path(name), tuple(map(Path, inputs)), {"disk_gb": disk} if disk else {})
+    return Step(module, {"tag": name}, Path(name), tuple(map(Path, inputs)), {"disk_gb": disk} if disk else {}, disk)
 
 
 STEPS = [
@@ -50,7 +50,7 @@ STEPS = [
 
 def test_readers_of_something_large_come_first_and_behind_what_they_read() -> None:
     assert [one.output.name for one in by_large_files(STEPS)] == ["x", "terms", "a", "d", "y", "b", "c"]
-    small = [replace(one, needs={}) for one in STEPS]
+    small = [replace(one, disk=0) for one in STEPS]
     assert by_large_files(small) == small
 
 

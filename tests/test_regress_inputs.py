@@ -12,9 +12,9 @@ import pytest
 from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker.regress.plans import runner
-from rnnreranker.regress.plans.plan import make_plan
-from rnnreranker.regress.plans.step import Step
-from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.plans.maker import make_plan
+from rnnreranker.regress.plans.plan import Step
+from rnnreranker.regress.specs.spec import read_spec
 
 SMALL = """\
 schema: 3
@@ -79,7 +79,3 @@ class TestBeforeTheFirstStep:
         assert {name for name, state in became.items() if state == "done"} == {"bm25.some", "dense.some"}
         assert "needs others.txt" in became["bm25.other"]
         assert not any("other" in name for name in taken)
-
-    def test_damaged_judgements(self, states: Callable[[], tuple[dict[str, str], list[str]]]) -> None:
-        Path("others.txt").write_text("q1 0 d1 1\nq1 0 d2\n")
-        assert "others.txt:2" in states()[0]["dense.other"]

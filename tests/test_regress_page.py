@@ -14,12 +14,12 @@ import pytest
 from rnnreranker.base.record import Record
 from rnnreranker.evaluate.comparison import holm
 from rnnreranker.regress.pages.page import spec_page
+from rnnreranker.regress.plans.maker import make_plan
 from rnnreranker.regress.plans.measure import Measured
-from rnnreranker.regress.plans.plan import make_plan
-from rnnreranker.regress.plans.step import State
+from rnnreranker.regress.plans.plan import State
 from rnnreranker.regress.records import compare
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import Spec
+from rnnreranker.regress.specs.entries import Spec
+from rnnreranker.regress.specs.spec import read_spec
 from rnnreranker.runs import Run
 
 SMALL = """\
@@ -35,7 +35,6 @@ measures: [nDCG@10, RR@10]
 conditions:
   dense: {title: dense, retrieve: {dense: {}}}
   dense-rnn: {title: dense + rNN, rerank: {rnn: {k: 5, k_exp: 2}}, of: dense}
-  later: {title: Later, planned: no method for it}
 """
 
 
@@ -64,7 +63,6 @@ class TestStates:
         near, far = record("dense", 0.5004, 0.25), record("dense", 0.5, 0.2511)
         assert compare(spec, near, [DENSE]) == State("ok")
         assert str(compare(spec, far, [DENSE])) == "changed: RR@10 0.2500 → 0.2511"
-        assert compare(spec.model_copy(update={"tolerance": 0.01}), far, [DENSE]) == State("ok")
 
     def test_other_inputs_are_new(self, tmp_path: Path) -> None:
         other = replace(DENSE, inputs={"index main": "of another Python"})
@@ -95,7 +93,6 @@ class TestPage:
             "Judgements of documents that this collection lacks: 1 of 9.",
             "Measured on 2026-01-02 at commit `1234567`; 3 documents; Linux, 2 cores, Python 3.11.7; numpy 2.0; ",
             "; index main `abc`.\n",
-            "- `later` (Later): no method for it",
         ):
             assert part in text, part
         assert all(step.command() in text for step in make_plan(spec).steps)
@@ -110,9 +107,9 @@ def test_holms_family_is_all_differences_of_a_query_set(tmp_path: Path) -> None:
         "dense": Run.from_dict(dict.fromkeys(qids, entries)),
         "dense-rnn": Run.from_dict({qid: {**entries, "a": 1.5 + place % 4} for place, qid in enumerate(qids)}),
     }
-    measured = Measured(spec, spec.query_sets[0], runs, 1000)
+    measured = Measured(spec, spec.query_sets["all"], runs, 1000)
     assert isinstance(measured.qrels, pandas.DataFrame)
-    (found,) = measured.differences([("dense-rnn", "dense")]).values()
+    (found,) = measured.differences({"dense-rnn": "dense"}).values()
     p = [found[measure]["p"] for measure in spec.measures]
     assert len(p) > 1
     assert [found[measure]["p_holm"] for measure in spec.measures] == pytest.approx(holm(p))
@@ -127,12 +124,12 @@ def test_kinds_of_topics_have_means_of_their_own(tmp_path: Path) -> None:
     spec = small(tmp_path, SMALL.replace("protocols: [binary]", kinds))
     (tmp_path / "qrels.txt").write_text("".join(f"q{number} 0 a 1\n" for number in (1, 2, 3)))  # nobody judged q4
     run = Run.from_dict({"q1": {"a": 2.0, "b": 1.0}, "q2": {"b": 2.0, "a": 1.0}, "q3": {"b": 1.0}})
-    outcome = Measured(spec, spec.query_sets[0], {"dense": run}, 1000).outcome("dense")
+    outcome = Measured(spec, spec.query_sets["all"], {"dense": run}, 1000).outcome("dense")
     assert {kind: of_kind["RR@10"] for kind, of_kind in outcome["kinds"].items()} == {"easy": 0.75, "hard": 0.0}
     assert outcome["values"]["binary"]["RR@10"] == pytest.approx(0.5)
     nobody = small(tmp_path, SMALL.replace("protocols: [binary]", kinds.replace(str(hard), str(tmp_path / "none.tsv"))))
     (tmp_path / "none.tsv").write_text("q9\tnine\n")
-    outcome = Measured(nobody, nobody.query_sets[0], {"dense": run}, 1000).outcome("dense")
+    outcome = Measured(nobody, nobody.query_sets["all"], {"dense": run}, 1000).outcome("dense")
     assert outcome["kinds"]["hard"] == {}
     text = spec_page(nobody, [record("dense", 0.6, 0.3, kinds=outcome["kinds"])])
     assert re.search(r"\| dense \| 0.6000 \| 0.3000 \| 0.\d{4} \| – \|", text)

@@ -16,8 +16,8 @@ from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages.published import find_runs, measure_published
 from rnnreranker.regress.papers.matrix import STATES, Matrix
 from rnnreranker.regress.records import records_file
-from rnnreranker.regress.specs.checks import find_spec
-from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
+from rnnreranker.regress.specs.entries import QuerySet, Spec
+from rnnreranker.regress.specs.spec import find_spec, specs_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,7 +33,7 @@ indexes:
   words: {prebuilt: msmarco-v1-passage, parts: {bm25: {}}}
 conditions:
   bm25: {title: BM25, retrieve: {bm25: {}}, runs: ["*bm25.run", "*bm25*"]}
-  later: {title: later, planned: a method that is not there, runs: ["*later*"]}
+  later: {title: later, retrieve: {bm25: {}}, runs: ["*later*"]}
   nowhere: {title: nowhere, retrieve: {bm25: {}}, runs: ["*nowhere*"]}
 """
 PAPER = """\
@@ -55,6 +55,7 @@ tables:
         values: [[50.0], [0.75], [1.0, 0.01], ["3 + 4"]]
       - row: Later
         condition: later
+        planned: a method that is not there
         values: [[50.1], null, null, null]
   - table: "2"
     caption: The same again
@@ -96,14 +97,12 @@ def runs(tmp_path: Path) -> Path:
 
 
 class TestWhichFile:
-    def test_earlier_patterns_come_first_and_others_are_named(
-        self, runs: Path, asked: list[tuple[Spec, QuerySet]]
-    ) -> None:
+    def test_earlier_patterns_come_first(self, runs: Path, asked: list[tuple[Spec, QuerySet]]) -> None:
         (runs / "Small-set" / "zz-bm25.run").write_text(RUN)
         (runs / "other").mkdir()
         (runs / "other" / "bm25.run").write_text(RUN)
         (found,) = find_runs(runs, asked)
-        assert (found.path.name, found.others) == ("zz-bm25.run", ("Theirs-BM25.txt",))
+        assert found.path.name == "zz-bm25.run"
 
     def test_no_folder_and_no_runs_are_two_things(self, tmp_path: Path, asked: list[tuple[Spec, QuerySet]]) -> None:
         with pytest.raises(InputError, match="nowhere: no such folder of runs"):
@@ -118,7 +117,7 @@ class TestWhatItScores:
         self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]
     ) -> None:
         (found,) = find_runs(runs, asked)
-        (record,), errors = measure_published([found], runs, {("some", "bm25"): {("dl", "RR@2")}})
+        (record,), errors = measure_published([found], runs, {("some", "bm25"): {"dl": ["RR@2"]}})
         assert errors == []
         outcome = record.outcome
         # dl: relevant from grade 2 on, so q2 finds nothing; trec: d2 counts, at rank 2

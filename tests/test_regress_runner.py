@@ -25,13 +25,12 @@ from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import read_records
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.plans import obstacles, runner
-from rnnreranker.regress.plans.inputs import Keys, stale_steps
-from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans import runner
+from rnnreranker.regress.plans.maker import make_plan
+from rnnreranker.regress.plans.plan import Plan, Step
 from rnnreranker.regress.plans.runner import run
-from rnnreranker.regress.plans.step import Step
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import Spec
+from rnnreranker.regress.specs.entries import Spec
+from rnnreranker.regress.specs.spec import read_spec
 from rnnreranker.runs import Run
 
 SMALL = """\
@@ -82,7 +81,7 @@ def small(place: Path, text: str = SMALL) -> Spec:
 
 
 def plan_of(spec: Spec, place: Path, only: str | None = None) -> Plan:
-    conditions = spec.conditions if only is None else (spec.condition(only),)
+    conditions = None if only is None else (spec.condition(only),)
     return make_plan(spec, place / "work", conditions)
 
 
@@ -127,7 +126,7 @@ class TestWhatIsStale:
         assert taken == ALL
         run_plan(plan)
         assert taken == ALL
-        assert stale_steps(plan, Keys(plan)) == []
+        assert all(runner.is_current(step, runner.step_keys(plan)) for step in plan.steps)
 
     @pytest.mark.parametrize(
         ("before", "after", "stale"),
@@ -167,15 +166,15 @@ class TestWhatIsStale:
         keys = []
         for content in ("old", "new one"):
             file.write_text(content)
-            keys.append(Keys(plan).of(step))
+            keys.append(runner.step_keys(plan)[step.output])
         assert (keys[0] != keys[1]) == read
-        assert Keys(plan).of(step) == keys[1]
+        assert runner.step_keys(plan)[step.output] == keys[1]
 
     def test_where_a_step_computes_is_not_in_its_key(self, place: Path) -> None:
         keys = []
         for request in ({"documents": "pydoc"}, {"documents": "pydoc", "device": "auto"}):
             step = Step("index", request, place / "work" / "out")
-            keys.append(Keys(Plan(small(place), place / "work", (), (), (), (step,))).of(step))
+            keys.append(runner.step_keys(Plan(small(place), place / "work", (), (), (), (step,)))[step.output])
         assert keys[0] == keys[1]
 
     @pytest.mark.parametrize(
@@ -196,7 +195,7 @@ class TestWhatIsStale:
         keys = []
         for judged in ("d1", "d22", "d22"):
             (place / "beir" / "qrels" / "dev.tsv").write_text(f"q\t{judged}\t1\n")
-            keys.append(Keys(plan).of(step))
+            keys.append(runner.step_keys(plan)[step.output])
         assert keys[0] != keys[1] == keys[2]
 
     def test_fresh_takes_current_steps_again(self, place: Path, taken: list[str]) -> None:
@@ -237,13 +236,11 @@ Usage = namedtuple("Usage", "total used free")
 class TestWhatStandsInTheWay:
     @pytest.fixture(autouse=True)
     def machine(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """No GPU, no network, nothing downloaded, 100 GB of disk."""
-        monkeypatch.setattr(obstacles, "has_gpu", lambda: False)
-        monkeypatch.setattr(obstacles, "network", lambda: False)
-        monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "pyserini"))
+        """No GPU, nothing downloaded, 100 GB of disk."""
+        monkeypatch.setattr(runner, "has_gpu", lambda: False)
         monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
         monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
-        monkeypatch.setattr(obstacles.shutil, "disk_usage", lambda _: Usage(int(2e11), int(1e11), int(1e11)))
+        monkeypatch.setattr(runner.shutil, "disk_usage", lambda _: Usage(int(2e11), int(1e11), int(1e11)))
 
     def states(self, place: Path, text: str, only: str | None = None) -> dict[str, str]:
         return run_plan(plan_of(small(place, text), place, only))
@@ -260,55 +257,18 @@ class TestWhatStandsInTheWay:
     def test_a_training_runs_where_there_is_a_gpu(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(obstacles, "has_gpu", lambda: True)
+        monkeypatch.setattr(runner, "has_gpu", lambda: True)
         big = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 24}")
         assert set(self.states(place, big).values()) == {"done"}
-
-    def test_a_prebuilt_index_is_downloaded_or_skipped(
-        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        text = SMALL.replace("documents: corpus.jsonl", "prebuilt: msmarco-v1-passage, needs: {disk_gb: 40}")
-        reason = "skipped: msmarco-v1-passage must be downloaded, and rgw.cs.uwaterloo.ca cannot be reached from here"
-        assert set(self.states(place, text).values()) == {reason}
-        assert taken == []
-        folder = place / "pyserini" / "indexes" / "lucene-inverted.msmarco-v1-passage-slim.20221004.252b5e.678876e8"
-        folder.mkdir(parents=True)
-        assert set(self.states(place, text).values()) == {reason}  # that is another index
-        folder.rename(folder.with_name("lucene-inverted.msmarco-v1-passage.20221004.252b5e.678876e8"))
-        assert set(self.states(place, text).values()) == {"done"}
 
     @pytest.mark.usefixtures("as_command")
     def test_sizes_are_said_before_the_first_step(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(obstacles, "network", lambda: True)
         large = "needs: {download_gb: 2.5, disk_gb: 60, ram_gb: 32}"
         self.states(place, SMALL.replace("documents: corpus.jsonl", f"prebuilt: msmarco-v1-passage, {large}"))
         lines = capsys.readouterr().err.splitlines()
         assert lines[0] == "9 steps: 2.5 GB to download, 60 GB of disk, 32 GB of memory"
-
-    @pytest.mark.parametrize(
-        ("proxy", "asked"),
-        [("", ("rgw.cs.uwaterloo.ca", 443)), ("http://proxy.example:8080", ("proxy.example", 8080))],
-    )
-    def test_the_network_is_asked_once_through_the_proxy_where_there_is_one(
-        self, monkeypatch: pytest.MonkeyPatch, proxy: str, asked: tuple[str, int]
-    ) -> None:
-        addresses: list[object] = []
-
-        def connect(address: object, timeout: float) -> object:
-            addresses.append(address)
-            raise OSError("no route")
-
-        monkeypatch.undo()
-        monkeypatch.setattr(obstacles.urllib.request, "getproxies", lambda: {"https": proxy} if proxy else {})
-        monkeypatch.setattr(obstacles.socket, "create_connection", connect)
-        obstacles.network.cache_clear()
-        try:
-            assert [obstacles.network(), obstacles.network()] == [False, False]
-        finally:
-            obstacles.network.cache_clear()
-        assert addresses == [asked]
 
     def test_a_missing_file_is_told(self, place: Path, taken: list[str]) -> None:
         text = SMALL.replace("tiny: {", 'tiny: {needs: {files: "checkpoints/x: an encoder"}, ')
@@ -319,18 +279,6 @@ class TestWhatStandsInTheWay:
     def test_files_of_a_data_set_that_are_not_here_are_told(self, place: Path, taken: list[str]) -> None:
         text = SMALL.replace("epochs: 2}}\n    topics: topics.tsv", "epochs: 2}}\n    topics: train.tsv")
         assert self.states(place, text)["soft"] == "skipped: needs train.tsv, and there is no such file here"
-        text = text.replace("topics: train.tsv", 'topics: train.tsv\n    needs: {files: "train.tsv: make it of two"}')
-        states = self.states(place, text)
-        assert states == {
-            **dict.fromkeys(("dense", "dense-rnn", "hard"), "done"),
-            "soft": "skipped: needs train.tsv: make it of two",
-        }
-
-    def test_what_is_planned_is_never_faked(self, place: Path, taken: list[str]) -> None:
-        text = SMALL + "  later: {title: later, planned: a method that is not there}\n"
-        text += "  more: {title: more, rerank: {rnn: {}}, of: later}\n"
-        states = run(plan_of(small(place, text), place), place).states
-        assert str(states["some", "later"]) == str(states["some", "more"]) == "skipped: a method that is not there"
 
 
 class TestTheCommand:
@@ -417,7 +365,7 @@ class TestTheCommand:
     def test_skipped_is_exit_0_while_something_ran_and_2_when_nothing_did(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(obstacles, "has_gpu", lambda: False)
+        monkeypatch.setattr(runner, "has_gpu", lambda: False)
         gpu = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 2}")
         small(place, gpu)
         assert main(self.argv(place)) == 0
@@ -448,9 +396,9 @@ class TestTheCommand:
 
         def process(step: Step) -> tuple[int, str]:
             if step.output.name == "hard.parquet":
-                return 2, "error: no such method"
+                return 2, "no such method"
             if step.output.name == "soft.parquet":
-                return command.UNAVAILABLE, "error: the topics are not here"
+                return command.UNAVAILABLE, "the topics are not here"
             return fine(step)
 
         monkeypatch.setattr(runner, "_process", process)
@@ -495,7 +443,7 @@ class TestTheCommand:
 
 def in_process(step: Step) -> int:
     """The exit code of a step's command, called here."""
-    code: int = module_of(step.module).main(step.argv)
+    code: int = module_of(step.module).main(step.words())
     return code
 
 
@@ -507,8 +455,9 @@ def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
     lacking = ["--documents", "tripclick", "--parts", "bm25", "--output", str(place / "x")]
     monkeypatch.setattr(sys, "argv", ["index", *lacking])
     assert command.run(index) == command.BAD_INPUT
-    monkeypatch.setenv(STEP, "1")
+    monkeypatch.setenv(STEP, str(place / "said"))
     assert command.run(index) == command.UNAVAILABLE
+    assert (place / "said").read_text().startswith("tripclick: the documents are not here")
     assert capsys.readouterr().err.count("error: tripclick: the documents are not here") == 2
     monkeypatch.setattr(sys, "argv", ["index", "--documents", "nowhere.jsonl", "--output", str(place / "x")])
     assert command.run(index) == command.BAD_INPUT

@@ -15,6 +15,7 @@ import sys
 import typing
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rnnreranker.base.apart import check_apart
@@ -40,7 +41,7 @@ LOGGER = logging.getLogger("rnnreranker")  # for messages of Python calls
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
 UNAVAILABLE = 75  # in place of BAD_INPUT where something is missing here, for a command that runs this one as a step
 INTERRUPTED = "interrupted: nothing half-written; run the same command again to go on"
-STEP = "RNNRERANKER_STEP"  # set in the environment: the command is a step of another one, which prints that line itself
+STEP = "RNNRERANKER_STEP"  # in the environment: a file that gets the error of a step for the command that runs it
 TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: unforeseen errors show where they were raised
 
 
@@ -68,9 +69,12 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
         if os.environ.get(TRACEBACK) and not isinstance(error, RnnrerankerError):
             raise
         phases.clear()
-        print(f"error: {shown(' '.join(said_of(error).split()))}", file=sys.stderr)
+        said, step = shown(" ".join(said_of(error).split())), os.environ.get(STEP)
+        print(f"error: {said}", file=sys.stderr)
+        if step:
+            Path(step).write_text(said, encoding="utf-8")
         lacking = isinstance(error, UnavailableError | MissingDependencyError)
-        return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
+        return UNAVAILABLE if lacking and step else BAD_INPUT
 
 
 def _quiet_others() -> None:

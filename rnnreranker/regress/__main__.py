@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import SHOWN, nearest, refuse
@@ -16,12 +16,10 @@ from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 
 if TYPE_CHECKING:
-    from rnnreranker.regress.plans.plan import Plan
-    from rnnreranker.regress.plans.runner import Outcome
-    from rnnreranker.regress.specs.entries import QuerySet
-    from rnnreranker.regress.specs.spec import Spec
+    from rnnreranker.base.record import Record
+    from rnnreranker.regress.plans.plan import Plan, State
+    from rnnreranker.regress.specs.entries import QuerySet, Spec
 
-YAML = (".yaml", ".yml")
 SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of specs
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
 
@@ -62,8 +60,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; returns the exit code."""
     args = command.request(make_parser().parse_args(argv), RegressRequest)
     from rnnreranker.regress.papers import listing
-    from rnnreranker.regress.specs.checks import find_spec
-    from rnnreranker.regress.specs.spec import specs_folder
+    from rnnreranker.regress.specs.spec import find_spec, specs_folder
 
     folder = specs_folder(args.specs)
     if args.list:
@@ -71,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     papers = _check(args, folder)
     asked = [] if papers else [find_spec(name, folder, data=True) for name in args.names]
-    if args.runs and not any(spec.published for spec, _ in asked):
+    if args.runs and all(entry.ways for spec, _ in asked for entry in spec.conditions.values()):
         return _published(folder, args)
     if papers and args.dry_run:
         for plan in listing.paper_plans(folder, args.names, args.table):
@@ -88,8 +85,7 @@ def main(argv: Sequence[str]) -> int:
 def _check(args: RegressRequest, folder: Path) -> bool:
     """Refuse arguments that do not go together; returns whether the names are papers."""
     from rnnreranker.regress.papers.paper import paper_names
-    from rnnreranker.regress.specs.checks import query_set_names
-    from rnnreranker.regress.specs.spec import spec_names
+    from rnnreranker.regress.specs.spec import YAML, query_set_names, spec_names
 
     papers = paper_names(folder)
     known = dict.fromkeys([*spec_names(folder), *query_set_names(folder), *papers])
@@ -142,12 +138,13 @@ def _specs(folder: Path, args: RegressRequest, asked: Sequence[tuple[Spec, Seque
     """Run specs, or print their plans."""
     from rnnreranker.base.files import cache_home
     from rnnreranker.regress.pages.published import first_stages
-    from rnnreranker.regress.plans.runner import chosen_plan
-    from rnnreranker.regress.plans.step import PASTE_FOLDER
+    from rnnreranker.regress.plans.maker import chosen_plan
+    from rnnreranker.regress.plans.plan import PASTE_FOLDER
 
     work = PASTE_FOLDER if args.dry_run else Path(args.output) if args.output else cache_home() / "regress"
     published = first_stages(Path(args.runs), asked) if args.runs else {}
-    plans = [chosen_plan(spec, query_sets, args.only, work, published, args.keep) for spec, query_sets in asked]
+    how: dict[str, Any] = {"published": published, "keep": args.keep}
+    plans = [chosen_plan(spec, query_sets, args.only, work, **how) for spec, query_sets in asked]
     if args.dry_run:
         command.put("\n".join(line for plan in plans for line in plan.lines()))
         return 0
@@ -163,38 +160,40 @@ def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
     from rnnreranker.regress.plans.runner import run
     from rnnreranker.regress.records import put_on_record
 
-    outcome = run(plan, folder, args.jobs, fresh=args.fresh)
-    _print_values(plan, outcome)
-    if outcome.records:
-        add_records(plan.folder / plan.spec.name / "records.json", outcome.records)
+    records, states = run(plan, folder, args.jobs, fresh=args.fresh)
+    _print_values(plan, records, states)
+    if records:
+        add_records(plan.folder / plan.spec.name / "records.json", records)
         if args.record:
-            put_on_record(folder, outcome.records)
-    for state, names in outcome.reasons().items():
+            put_on_record(folder, records)
+    missing: dict[State, dict[str, None]] = {}
+    for (_, name), state in states.items():
+        if state.kind in ("skipped", "error"):
+            missing.setdefault(state, {})[name] = None
+    for state, names in missing.items():
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        command.say(f"{state} ({', '.join(names[:SHOWN])}{more})")
-    kinds = {state.kind for state in outcome.states.values()}
-    skipped = {name for (_, name), state in outcome.states.items() if state.kind == "skipped"}
-    if not outcome.records and "error" not in kinds:
+        command.say(f"{state} ({', '.join([*names][:SHOWN])}{more})")
+    kinds = {state.kind for state in states.values()}
+    if not records and "error" not in kinds:
         command.say(f"{plan.spec.name}: nothing can be run here; --dry-run prints the commands for elsewhere")
         return command.BAD_INPUT
-    if skipped & {*args.only}:
+    if any(state.kind == "skipped" and name in args.only for (_, name), state in states.items()):
         return command.BAD_INPUT
     return CHANGED if "error" in kinds or ("changed" in kinds and not args.record) else 0
 
 
-def _print_values(plan: Plan, outcome: Outcome) -> None:
+def _print_values(plan: Plan, records: Sequence[Record], states: Mapping[tuple[str, str], State]) -> None:
     from rnnreranker.base.tables import print_table
     from rnnreranker.regress.records import is_run
 
     for query_set in plan.query_sets:
         measures, rows = plan.spec.measures_of(query_set), []
-        for record in (one for one in outcome.records if is_run(one, query_set.id)):
+        for record in (one for one in records if is_run(one, query_set.id)):
             kinds = record.outcome.get("kinds", {})
             of_kinds = [kinds.get(kind, {}).get(measures[0]) for kind in query_set.kinds]
             for protocol, scores in record.outcome["values"].items():
                 cells = ["-" if one is None else f"{one:.4f}" for one in [*map(scores.get, measures), *of_kinds]]
-                state = outcome.states[query_set.id, record.name]
-                rows.append([query_set.id, record.name, protocol, *cells, state])
+                rows.append([query_set.id, record.name, protocol, *cells, states[query_set.id, record.name]])
         if rows:
             of_kinds = [f"{measures[0]} {kind}" for kind in query_set.kinds]
             print_table(["topics", "condition", "protocol", *measures, *of_kinds, "state"], rows)

@@ -10,16 +10,17 @@ from typing import Any
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, add_records, read_records
-from rnnreranker.regress.plans.step import State
-from rnnreranker.regress.specs.entries import WORKS
-from rnnreranker.regress.specs.spec import Spec
+from rnnreranker.regress.plans.plan import State
+from rnnreranker.regress.specs.entries import Spec
 
 Row = Mapping[str, Any]  # of a record's outcome
+TOLERANCE = 0.0005  # absolute, on every measure
 
 
 def records_file(folder: Path, spec: str, kind: str = "run") -> Path:
     """The file with the recorded runs of a spec, or with all studies, tunings, …"""
-    several = {of: key for key, of in WORKS.items()} | {"sweep": "sweeps", "rehearsal": "rehearsals"}
+    several = {"study": "studies", "tuning": "tunings", "recovery": "recoveries", "diagnosis": "diagnoses"}
+    several |= {"sweep": "sweeps", "rehearsal": "rehearsals"}
     return folder / "results" / f"{several.get(kind, spec)}.json"
 
 
@@ -59,22 +60,18 @@ def is_run(record: Record, query_set: str, name: str = "") -> bool:
 
 def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
     """The state of a run: against what the spec expects, else against the last record of the same inputs."""
-    query_set, values = record.outcome["query_set"], record.outcome["values"]
-    wanted: dict[str, Any] = ((spec.expected or {}).get(query_set) or {}).get(record.name) or {}
-    if not wanted:
-        read = set(record.inputs.values())
-        same = [old for old in before if is_run(old, query_set, record.name) and set(old.inputs.values()) == read]
-        wanted = same[-1].outcome["values"] if same else {}
-    changes = [
-        f"{protocol} {name} {was:.4f} → {now:.4f}" if len(values) > 1 else f"{name} {was:.4f} → {now:.4f}"
-        for protocol, scores in values.items()
-        for name, now in scores.items()
-        if (was := (wanted.get(protocol) or {}).get(name)) is not None and not abs(now - was) <= spec.tolerance
-    ]
-    if changes:
-        return State("changed", ", ".join(changes))
-    known = any(value is not None for scores in wanted.values() for value in (scores or {}).values())
-    return State("ok" if known else "new")
+    query_set, values, read = record.outcome["query_set"], record.outcome["values"], set(record.inputs.values())
+    expected: dict[str, Any] = spec.expected.get(query_set, {}).get(record.name, {})
+    same = [old for old in before if is_run(old, query_set, record.name) and set(old.inputs.values()) == read]
+    wanted, changes = expected or (same[-1].outcome["values"] if same else {}), []
+    for protocol, scores in wanted.items():
+        for name, was in scores.items():
+            now, of = values.get(protocol, {}).get(name), f"{protocol} {name}" if len(values) > 1 else name
+            if was is not None and now is None and expected:
+                changes.append(f"{of} expected and not measured")
+            elif None not in (was, now) and not abs(now - was) <= TOLERANCE:
+                changes.append(f"{of} {was:.4f} → {now:.4f}")
+    return State("changed", ", ".join(changes)) if changes else State("ok" if wanted else "new")
 
 
 class Figures:

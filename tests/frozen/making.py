@@ -317,12 +317,11 @@ def laboratory(world: World) -> dict[str, Any]:
 
 def plans(world: World) -> dict[str, Any]:
     """Digests of what `regress NAME --dry-run` prints, for every query set."""
-    from rnnreranker.regress.specs.checks import read_spec
-    from rnnreranker.regress.specs.spec import spec_names, specs_folder
+    from rnnreranker.regress.specs.spec import read_spec, spec_names, specs_folder
 
     values = {}
     for spec in spec_names(specs_folder()):
-        for query_set in read_spec(specs_folder() / f"{spec}.yaml").query_sets:
+        for query_set in read_spec(specs_folder() / f"{spec}.yaml").query_sets.values():
             printed = world.command("regress", query_set.id, "--dry-run")
             values[query_set.id] = hashlib.sha256(printed.encode()).hexdigest()[:20]
     return dict(sorted(values.items()))

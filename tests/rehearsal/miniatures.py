@@ -210,7 +210,7 @@ def shortened(step: Any) -> Any:
         model = request.get("model", Written("query", {}))
         few = {"max_steps": 2, "evaluate_every": 2} | ({"dimension": 16} if model.name == "late" else {})
         request["model"] = replace(model, params={**model.params, **few})
-    return replace(step, request=request, needs={})
+    return replace(step, request=request, needs={}, disk=0.0)
 
 
 def write_environment(folder: Path) -> dict[str, str]:

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.regress.papers.matrix import Matrix
-from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.maker import make_plan
+from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.runner import run
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import Spec, specs_folder
+from rnnreranker.regress.specs.entries import Spec
+from rnnreranker.regress.specs.spec import read_spec, specs_folder
 
 HERE = Path(__file__).resolve().parent
 CHAINS = ("tas-b", "r-tas-b", "r-coder-tas-b", "coder-tas-b-from-tas-b", "cocondenser")  # one of each kind of recipe
@@ -41,7 +42,8 @@ def small(plan: Plan) -> Plan:
     from miniatures import shortened
 
     steps = tuple(map(shortened, plan.steps))
-    indexes = tuple(one.model_copy(update={"count": None, "needs": {}}) for one in plan.spec.indexes)
+    free = {"count": [], "needs": {}}
+    indexes = {name: one.model_copy(update=free) for name, one in plan.spec.indexes.items()}
     sets = tuple(one.model_copy(update={"needs": {}}) for one in plan.query_sets)
     return replace(
         plan, spec=plan.spec.model_copy(update={"indexes": indexes, "needs": {}}), query_sets=sets, steps=steps
@@ -52,11 +54,11 @@ def small(plan: Plan) -> Plan:
 @pytest.mark.jvm
 @pytest.mark.parametrize("condition", CHAINS)
 def test_a_chain_runs_to_its_end(condition: str, spec: Spec, miniatures: Path) -> None:
-    sets = [one for one in spec.query_sets if one.id in ("dl19", "dl20")]
+    sets = [one for one in spec.query_sets.values() if one.id in ("dl19", "dl20")]
     plan = small(make_plan(spec, miniatures / "work", (spec.condition(condition),), sets))
-    came = run(plan, specs_folder())
-    measured = {(record.outcome["query_set"], record.name) for record in came.records}
-    assert {(one.id, condition) for one in sets} <= measured, came.reasons()
+    records, states = run(plan, specs_folder())
+    measured = {(record.outcome["query_set"], record.name) for record in records}
+    assert {(one.id, condition) for one in sets} <= measured, states
 
 
 @pytest.mark.long

@@ -8,9 +8,8 @@ from typing import Any
 from rnnreranker.base.pages import render
 from rnnreranker.base.record import Record
 from rnnreranker.base.tables import interval
-from rnnreranker.regress.plans.plan import make_plan
-from rnnreranker.regress.specs.methods import UNITS, models_in, needs_of, needs_text, with_folders
-from rnnreranker.regress.specs.spec import Spec, planned
+from rnnreranker.regress.plans.maker import make_plan
+from rnnreranker.regress.specs.entries import UNITS, Spec, models_in, needs_of, needs_text, with_folders
 
 SHORT_PLAN = 40  # steps: the page shows a plan of at most so many
 
@@ -24,17 +23,16 @@ def spec_page(
         records: of its runs, oldest first.
         printed: the published cells that it obtains, of `site.shown`; counts: their states in words.
     """
-    shown = make_plan(spec, query_sets=spec.query_sets[:1], works=spec.works)
+    shown = make_plan(spec, query_sets=[*spec.query_sets.values()][:1], works=spec.works)
     needs = make_plan(spec, works=spec.works).needs()
     numbers = needs_text({key: needs[key] for key in UNITS if key in needs})
     texts = [text for key in ("agreement", "files") for text in needs.get(key, "").split("; ")]
-    sets, order = [entry.id for entry in spec.query_sets], [entry.id for entry in spec.conditions]
-    runs = [name for entry in spec.conditions for name in entry.run_names]
+    sets, order, conditions = [*spec.query_sets], [*spec.conditions], spec.conditions.values()
+    runs = [name for entry in conditions for name in entry.run_names]
     newest = {(one.outcome["query_set"], one.name): one for one in records if one.kind == "run"}
     done = {cell["condition"] for cell in printed} | {one.name for one in newest.values()}
-    lacking = [(entry, planned(spec, entry)) for entry in spec.conditions]
     tables = []
-    for query_set in spec.query_sets:
+    for query_set in spec.query_sets.values():
         mine = [one for one in newest.values() if one.outcome["query_set"] == query_set.id]
         mine.sort(key=lambda one: runs.index(one.name) if one.name in runs else len(runs))
         for protocol in query_set.protocols:
@@ -49,9 +47,8 @@ def spec_page(
         counts=counts,
         printed=sorted(printed, key=lambda cell: (sets.index(cell["query_set"]), order.index(cell["condition"]))),
         tables=tables,
-        others=[entry for entry, lack in lacking if not lack and not done & {entry.id, *entry.run_names}],
-        planned=[(entry, lack) for entry, lack in lacking if lack],
-        titles={name: entry.title for entry in spec.conditions for name in entry.run_names if not entry.contexts},
+        others=[entry for entry in conditions if not done & {entry.id, *entry.run_names}],
+        titles={name: entry.title for entry in conditions for name in entry.run_names if not entry.contexts},
         plan=shown,
         short_plan=SHORT_PLAN,
     )

@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import say
-from rnnreranker.base.errors import nearest, refuse
+from rnnreranker.base.errors import RnnrerankerError, nearest, refuse
 from rnnreranker.base.files import file_digest
 from rnnreranker.base.record import Record, made_here
 from rnnreranker.regress.plans.measure import Measured
-from rnnreranker.regress.specs.entries import QuerySet
-from rnnreranker.regress.specs.spec import Spec
+from rnnreranker.regress.specs.entries import QuerySet, Spec
 
 if TYPE_CHECKING:
     import pandas
 
 ENDINGS = (".txt", ".trec", ".run", ".tsv", ".gz")
-Queries = Mapping[tuple[str, str], Collection[tuple[str, str]]]  # (query set, condition) → (protocol, measure)
+Queries = Mapping[tuple[str, str], Mapping[str, Collection[str]]]  # (query set, condition) → protocol → measures
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,6 @@ class RunFile:
     query_set: QuerySet
     condition: str
     path: Path
-    others: tuple[str, ...]  # names of further files that would fit
 
 
 def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunFile]:
@@ -54,9 +52,8 @@ def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunF
         near = [path for path in files if _fits(names[path], query_set.runs)]
         for condition in spec.conditions_of(query_set):
             named = (path for pattern in condition.runs for path in near if _fits(Path(path.name), pattern))
-            if matching := list(dict.fromkeys(named)):
-                others = tuple(path.name for path in matching[1:])
-                files_of_conditions.append(RunFile(spec, query_set, condition.id, matching[0], others))
+            if path := next(named, None):
+                files_of_conditions.append(RunFile(spec, query_set, condition.id, path))
     return files_of_conditions
 
 
@@ -76,10 +73,14 @@ def measure_published(
     for name, group in groupby(files, lambda one: one.query_set.id):
         first, *more = group
         paths = {entry.condition: entry.path for entry in (first, *more)}
-        measured = Measured(first.spec, first.query_set, paths)
+        try:
+            measured = Measured(first.spec, first.query_set, paths)
+        except RnnrerankerError as error:  # of the topics or judgements
+            errors.append(f"{first.spec.name} {name}: {error}")
+            continue
         errors += dict.fromkeys(f"{first.spec.name} {run}: {error}" for run, error in measured.errors.items())
         for run in measured.runs:
-            outcome = measured.outcome(run, (queries or {}).get((name, run), ()))
+            outcome = measured.outcome(run, (queries or {}).get((name, run)))
             outcome["file"] = paths[run].relative_to(folder).as_posix()
             inputs = {"run": file_digest(paths[run])}
             records.append(made_here("run", first.spec.name, run, outcome, inputs=inputs))
@@ -89,7 +90,7 @@ def measure_published(
 def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> dict[tuple[str, str], Path]:
     """Query set and condition → its run file, for conditions that are published runs; raises as `find_runs`."""
     there = find_runs(folder, [(spec, query_set) for spec, query_sets in asked for query_set in query_sets])
-    given = [entry for entry in there if entry.spec.condition(entry.condition).published]
+    given = [entry for entry in there if not entry.spec.conditions[entry.condition].ways]
     return {(entry.query_set.id, entry.condition): entry.path for entry in given}
 
 
@@ -111,19 +112,20 @@ def run_files(
     """
     wanted = {*names, *cells["query_set"][("paper-" + cells["paper"]).isin(names)]}
     sets = [(spec, one) for spec, one in sets if not names or {spec.name, one.id} & wanted]
-    known = dict.fromkeys(condition.id for spec, _ in sets for condition in spec.conditions)
+    known = dict.fromkeys(name for spec, _ in sets for name in spec.conditions)
     said = f"no such condition in {', '.join(dict.fromkeys(spec.name for spec, _ in sets))}"
     refuse(*((name not in known, f"--only {name}: {said}; {nearest(name, known)}") for name in only))
-    sets = [(spec, one) for spec, one in sets if not spec.published]  # others are reranked by their plan
+    sets = [
+        (spec, one) for spec, one in sets if all(entry.ways for entry in spec.conditions.values())
+    ]  # others are reranked by their plan
     chosen = [entry for entry in find_runs(folder, sets) if not only or entry.condition in only]
     if not chosen:
         looked_for = ", ".join(one.runs for _, one in sets if one.runs)
         say(f"{folder}: no run file of these conditions; looked for {looked_for} with `runs` of the conditions")
     for entry in chosen:
-        others = f" (not used: {', '.join(entry.others)})" if entry.others else ""
-        say(f"{entry.query_set.id} {entry.condition}: {entry.path}{others}")
+        say(f"{entry.query_set.id} {entry.condition}: {entry.path}")
     by_query = cells[cells["query"] != ""].groupby(["query_set", "condition"])
-    queries: Any = {name: set(zip(of["protocol"], of["metric"], strict=True)) for name, of in by_query}
+    queries: Any = {name: of.groupby("protocol")["metric"].unique().to_dict() for name, of in by_query}
     records, errors = measure_published(chosen, folder, queries)
     for error in errors:
         say(f"error: {error}")

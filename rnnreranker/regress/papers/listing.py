@@ -11,8 +11,9 @@ from rnnreranker.base.record import Record
 from rnnreranker.base.tables import print_table
 from rnnreranker.regress.papers.matrix import Matrix, counted
 from rnnreranker.regress.papers.paper import paper_names
-from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.specs.spec import Spec, planned
+from rnnreranker.regress.plans.maker import make_plan
+from rnnreranker.regress.plans.plan import Plan
+from rnnreranker.regress.specs.entries import Spec
 
 
 def paper_plans(folder: Path, names: Sequence[str], table: str | None) -> list[Plan]:
@@ -21,7 +22,7 @@ def paper_plans(folder: Path, names: Sequence[str], table: str | None) -> list[P
     wanted = set(zip(matrix.cells["query_set"], matrix.cells["condition"], strict=True))
     plans = []
     for spec, query_set in matrix.sets.values():
-        if conditions := [entry for entry in spec.conditions if (query_set.id, entry.id) in wanted]:
+        if conditions := [entry for entry in spec.conditions.values() if (query_set.id, entry.id) in wanted]:
             plans.append(make_plan(spec, conditions=conditions, query_sets=(query_set,)))
     return plans
 
@@ -52,7 +53,7 @@ def print_list(folder: Path) -> None:
     matrix = Matrix(folder)
     measured = {(record.spec, record.name) for record in matrix.records}
     rows = [
-        [name, ", ".join(one.id for one in spec.query_sets), len(spec.conditions), _state(spec, measured), spec.title]
+        [name, ", ".join(spec.query_sets), len(spec.conditions), _state(spec, measured), spec.title]
         for name, spec in matrix.specs.items()
     ]
     for paper in matrix.papers:
@@ -69,12 +70,6 @@ def print_list(folder: Path) -> None:
 
 
 def _state(spec: Spec, measured: set[tuple[str, str]]) -> str:
-    states = Counter(
-        "measured"
-        if measured & {(spec.name, name) for name in (entry.id, *entry.run_names)}
-        else "planned"
-        if planned(spec, entry)
-        else "not measured"
-        for entry in spec.conditions
-    )
-    return ", ".join(f"{states[name]} {name}" for name in ("measured", "not measured", "planned") if states[name])
+    runs = [(entry.id, *entry.run_names) for entry in spec.conditions.values()]
+    states = Counter("measured" if measured & {(spec.name, name) for name in of} else "not measured" for of in runs)
+    return ", ".join(f"{states[name]} {name}" for name in ("measured", "not measured") if states[name])

@@ -10,12 +10,10 @@ from typing import Any
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.papers.paper import StudyArm, cells_of, paper_names, read_paper
-from rnnreranker.regress.plans.plan import make_plan
+from rnnreranker.regress.plans.maker import make_plan
 from rnnreranker.regress.records import recorded, records_file
-from rnnreranker.regress.specs.checks import SpecFile, read_spec
-from rnnreranker.regress.specs.entries import Condition, Model
-from rnnreranker.regress.specs.methods import needs_text
-from rnnreranker.regress.specs.spec import Spec, links, planned, spec_names
+from rnnreranker.regress.specs.entries import Condition, Spec, needs_text
+from rnnreranker.regress.specs.spec import SpecFile, read_spec, spec_names
 
 STATES = {  # state: sign, what it says
     "reproduced": ("✓", "measured here; within half a unit of the printed last digit"),
@@ -59,7 +57,7 @@ class Matrix:
         import pandas
 
         self.specs = {name: read_spec(folder / f"{name}.yaml") for name in spec_names(folder)}
-        self.sets = {entry.id: (spec, entry) for spec in self.specs.values() for entry in spec.query_sets}
+        self.sets = {entry.id: (spec, entry) for spec in self.specs.values() for entry in spec.query_sets.values()}
         self.records = [*recorded(folder, self.specs), *measured]
         self._runs: dict[tuple[str, str], list[Record]] = {}
         for record in self.records:
@@ -128,7 +126,7 @@ class Matrix:
             yield "twin: arm", twin.arm, arms or [twin.arm]
             twin = twin.study
         if twin:
-            yield "twin", twin, [entry.id for spec in specs for entry in (*spec.conditions, *spec.studies)]
+            yield "twin", twin, [name for spec in specs for name in (*spec.conditions, *spec.studies)]
 
     def _known(self, cell: dict[str, Any]) -> dict[str, Any]:
         """The columns that the matrix adds to a cell."""
@@ -140,7 +138,7 @@ class Matrix:
             value, record = self.newest(*(cell[key] for key in SAME))
             steps = {"training": condition.model, "reranking": condition.rerank}  # a retriever: by others
             known |= {"spec": spec.name, "record": record, "tuned": any(steps[step] for step in cell["tuned"])}
-            lacking, notes = planned(spec, condition) or lacking, [*notes, condition.note]
+            notes = [*notes, condition.note]
             if record:
                 known["measured"] = value * cell["factor"]
             else:  # a published run has the authors' models
@@ -200,17 +198,15 @@ def counted(states: Iterable[str]) -> str:
 
 
 def model_notes(spec: Spec, condition: Condition) -> list[str]:
-    """The notes of all models that a condition needs, directly or not."""
-    by_group = {"models": spec.model, "indexes": spec.index, "conditions": spec.condition}
-    seen: dict[int, Any] = {}
+    """The notes of all models that a condition stands on, directly or not."""
+    seen: dict[tuple[str, str], None] = {}
 
-    def visit(entry: Any) -> None:
-        if id(entry) not in seen:
-            seen[id(entry)] = entry
-            for key, name, group, _ in links(entry):
-                if group in ("models", "indexes") or key == "of":
-                    visit(by_group[group](name))
+    def visit(entry: tuple[str, str]) -> None:
+        if entry not in seen:
+            seen[entry] = None
+            for other in spec.links[entry]:
+                visit(other)
 
-    visit(condition)
-    notes = (entry.note for entry in seen.values() if isinstance(entry, Model))
+    visit(("conditions", condition.id))
+    notes = (spec.models[name].note for group, name in seen if group == "models")
     return list(dict.fromkeys(filter(None, notes)))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from rnnreranker.base.errors import nearest, refuse
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.regress.specs.checks import SpecFile
-from rnnreranker.regress.specs.entries import Entry, Faults
-from rnnreranker.regress.specs.methods import Protocol
+from rnnreranker.regress.specs.entries import Entry, Protocol
+from rnnreranker.regress.specs.spec import SpecFile
 
 
 class TableColumns(Entry):
@@ -74,6 +73,26 @@ class Table(Entry):
     twins: list[str] = Field([])  # query sets that run here, with another model: see `twins`
     twins_note: str = ""
 
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        names, faults = [row.row for row in self.rows], list[tuple[object, str]]()
+        for row in self.rows:
+            given = [key for key in ("condition", "planned", "external") if getattr(row, key)]
+            lists = f"row {row.row}: {len(row.values)} lists, {len(self.columns)} entries of columns"
+            wrong = len(given) != 1 and given != ["condition", "planned"]
+            faults += [
+                (names.count(row.row) > 1, f"row {row.row} stands here a second time"),
+                (wrong, f"row {row.row}: give one of condition, planned, external; got {given or 'none'}"),
+                (len(row.values) != len(self.columns), lists),
+            ]
+            for columns, cells in zip(self.columns, row.values, strict=False):
+                wanted = len(columns.heads())
+                texts = not columns.latency and any(isinstance(cell, str) for cell in cells or ())
+                wrong = cells is not None and (texts or len(cells) != wanted)
+                faults.append((wrong, f"row {row.row}, {columns.dataset}: expected {wanted} numbers"))
+        refuse(*faults)
+        return self
+
 
 class Paper(Entry):
     """A paper's tables."""
@@ -90,24 +109,6 @@ class Paper(Entry):
         """The number of the paper in published.json."""
         return self.name.removeprefix("paper-")
 
-    def faults(self) -> Faults:
-        for at, table in enumerate(self.tables):
-            for number, row in enumerate(table.rows):
-                keys = ("tables", at, "rows", number)
-                if row.row in [other.row for other in table.rows[:number]]:
-                    yield keys, f"row {row.row} of table {table.table} stands here a second time"
-                given = [key for key in ("condition", "planned", "external") if getattr(row, key)]
-                if len(given) != 1 and given != ["condition", "planned"]:
-                    yield keys, f"row {row.row}: give one of condition, planned, external; got {given or 'none'}"
-                for columns, cells in zip(table.columns, row.values, strict=False):
-                    wanted = len(columns.heads())
-                    texts = not columns.latency and any(isinstance(cell, str) for cell in cells or ())
-                    if cells is not None and (texts or len(cells) != wanted):
-                        yield (*keys, "values"), f"row {row.row}, {columns.dataset}: expected {wanted} numbers"
-                if len(row.values) != len(table.columns):
-                    said = f"row {row.row}: {len(row.values)} lists, {len(table.columns)} entries of columns"
-                    yield (*keys, "values"), said
-
 
 def paper_names(folder: Path) -> list[str]:
     """The sorted names of all papers in a folder of specs."""
@@ -123,7 +124,7 @@ def read_paper(name: str, folder: Path) -> Paper:
     known = paper_names(folder)
     refuse((name not in known, f"{name}: no such paper in {folder / 'papers'}; {nearest(name, known)}"))
     document = SpecFile(folder / "papers" / f"{name}.yaml")
-    return document.read(document.entry(Paper, document.content))
+    return document.made(Paper)
 
 
 def cells_of(paper: Paper) -> list[dict[str, Any]]:

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.arguments import flag
+from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find, names
 from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import QUERY_SIDE
 from rnnreranker.index.request import USUAL, settings_with_flags
-from rnnreranker.parts.base import part as part_of_name
-from rnnreranker.parts.base import parts_of
-from rnnreranker.regress.plans.step import Step, built_in, index_name, named_in, run_files, word_of, work_file
-from rnnreranker.regress.specs.entries import MODEL_OPTIONS, Condition, IndexEntry, Model, QuerySet, Work
-from rnnreranker.regress.specs.methods import (
+from rnnreranker.parts.base import part, parts_of
+from rnnreranker.regress.plans.plan import PASTE_FOLDER, Plan, Step, built_in, index_name, word_of
+from rnnreranker.regress.specs.entries import (
+    MODEL_OPTIONS,
+    Condition,
+    IndexEntry,
+    Model,
+    QuerySet,
+    Spec,
+    Work,
     choose_labels,
     flags_of,
     has_context,
-    labels_options,
-    models_in,
     needs_of,
     parts_read,
     spec_part,
-    teacher,
     with_folders,
 )
-from rnnreranker.regress.specs.spec import Spec, planned
 
 LONGEST = 60  # characters of settings in a file name
 Needs = Mapping[str, Any]
@@ -37,75 +39,74 @@ Asked = dict[str, Any]  # of a command, as `Step.request`; None and "" are left 
 
 
 class Maker:
-    """Steps so far, each output once; published: query set and condition → its published run.
+    """The steps of a plan, each output once; what a request names and an earlier step makes is an input of its step."""
 
-    What a request names and an earlier step makes is an input; parts of indexes and published runs are given.
-    """
-
-    def __init__(self, spec: Spec, folder: Path, published: Mapping[tuple[str, str], Path]) -> None:
-        self.spec = spec
-        self.folder = folder
-        self.published = published
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.spec = plan.spec
+        self.models = plan.folder / "models"
         self.steps: dict[Path, Step] = {}
-        self._read: set[str] = set()  # prebuilt indexes that an earlier step reads
+        self.vectors: dict[str, Path] = {}  # request for an index with vectors, less its output → the first such index
+        self.given = {*plan.published.values(), *plan.given()}
+        # prebuilt index that no step reads yet → its needs
+        self.downloads = {one.prebuilt: one.needs for one in reversed(self.spec.indexes.values()) if one.prebuilt}
 
-    def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
-        """The run files of a condition, after the steps that make them; none if it is planned."""
-        if planned(self.spec, condition):
-            return []
-        if given := self.published.get((query_set.id, condition.id)):
-            return [given]
-        paths = run_files(self.spec, self.folder, condition, query_set)
-        if condition.published or self.steps.keys() >= set(paths):
-            return paths
+    def made(self) -> list[Step]:
+        """All steps, each after those that make its inputs."""
+        for query_set in self.plan.query_sets:
+            for condition in self.plan.conditions:
+                if condition.measured_on(query_set):
+                    self.condition(condition, query_set)
+        for work in self.plan.works:
+            self.work(work)
+        return list(self.steps.values())
+
+    def condition(self, condition: Condition, query_set: QuerySet) -> Path:
+        """The first run file of a condition, after the steps that make all."""
+        first, *others = self.plan.run_files(condition, query_set)
+        if not condition.ways or first in self.given or self.steps.keys() >= {first, *others}:
+            return first
         last = {"hits": self.spec.hits, "tag": condition.id}
         needs = condition.needs.get(query_set.id, {})
-        before = [self.condition(self.spec.condition(name), query_set)[0] for name in condition.of]
+        before = [self.condition(self.spec.conditions[name], query_set) for name in condition.of]
         if condition.fuse or condition.aggregate:
             how: Asked = {"runs": before, "method": condition.fuse, "aggregate": condition.aggregate}
-            return [self._add("fuse", how | last, paths[0], needs, before)]
-        index, used = self.spec.index(condition.index), condition.uses()
-        parts = self._parts(index, set().union(*(parts_read(kind, use) for _, kind, use in used)))
-        asked = self._index_of(index) | {"topics": query_set.topics, "remove_query": query_set.remove_query or None}
+            return self._add("fuse", how | last, first, needs)
+        index = self.spec.indexes[condition.index]
+        parts = self._parts(index, set().union(*(parts_read(*one) for one in condition.uses())))
+        asked = self._index(index) | {"topics": query_set.topics, "remove_query": query_set.remove_query or None}
         encoder = {"encoder": self.model(condition.model)} if condition.model else self._encoder(index)
-        uses = [with_folders(use, self.model) for _, _, use in used]
-        parts += [self.model(name) for name in [condition.model, *models_in([use for _, _, use in used])] if name]
         if condition.retrieve:
-            asked |= self._retrieval(uses[0], encoder) | {"prf": condition.prf}
-        elif condition.expand:
-            asked |= encoder | {"run": before[0], "expand": condition.expand, "rerank": "none"}
+            asked |= self._retrieval(condition.retrieve, encoder) | {"prf": condition.prf}
         else:
-            on_gpu = any(find("reranker", use.name).takes_device for use in uses)
+            on_gpu = any(find("reranker", use.name).takes_device for use in condition.rerank)
             asked |= encoder | {"run": before[0]} | _device(needs if on_gpu else {})
-        contexts: list[Any] = condition.contexts or [None]
-        for output, context in zip(paths, contexts, strict=True):
-            if condition.rerank:
-                asked["rerank"] = tuple(_with_context(use, context) for use in uses)
-            self._add("search", asked | last, output, needs, [*parts, *before])
-        return paths
+            asked |= {"expand": condition.expand, "rerank": "none"} if condition.expand else {}
+        uses = [with_folders(use, self.model) for use in condition.rerank]
+        for output, context in zip((first, *others), condition.contexts or [0], strict=True):
+            swept = [{"context": context} if context and has_context(use) else {} for use in uses]
+            own = [replace(use, params=use.params | its) for use, its in zip(uses, swept, strict=True)]
+            asked |= {"rerank": tuple(own)} if own else {}
+            self._add("search", asked | last, output, needs, parts)
+        return first
 
     def work(self, work: Work) -> None:
         """The step of a study, a tuning, …: its options as flags, with files for entries."""
         flags, asked, parts = flags_of(work.module), Asked(), list[Path]()
         options = {key: "none" if value is None else value for key, value in work.options.items()}
-        if "query_set" in options:
-            query_set = self.spec.query_set(options.pop("query_set"))
+        if query_set := self.spec.query_sets.get(options.pop("query_set", "")):
             if "of" in options:
-                asked["run"] = next(iter(self.condition(self.spec.condition(options.pop("of")), query_set)), None)
+                asked["run"] = self.condition(self.spec.conditions[options.pop("of")], query_set)
             own = {"topics": query_set.topics, "qrels": query_set.qrels, "protocol": query_set.protocols[0]}
             options = {name: value for name, value in own.items() if flag(name) in flags} | options
-        if index := next((entry for entry in self.spec.indexes if entry.id == options.get("index")), None):
+        if index := self.spec.indexes.get(options.get("index", "")):
             del options["index"]
-            of_graph = work.kind == "diagnosis" and "neighbours" in index.parts  # of an existing graph
-            read = {"neighbours"} if of_graph or options.get("from") == "both" else set()
-            stages = [parts_read("retriever", Written.read(stage)) for stage in options.get("first_stages", ())]
-            read = read.union(*(parts_of(teacher(use).chosen.needs) for use in work.beside), *stages)
-            parts = [*self._parts(index), *self._parts(index, read)]
-            asked = self._index_of(index) | asked
-        if work.beside:
-            options["beside"] = [str(with_folders(use, self.model)) for use in work.beside]
+            parts = self._parts(index, index.parts)
+            asked = self._index(index) | asked
+        if beside := options.get("beside"):
+            options["beside"] = [with_folders(one, self.model) for one in beside]
         options |= {key: with_folders(options[key], self.model) for key in MODEL_OPTIONS if key in options}
-        output = work_file(self.spec, self.folder, work)
+        output = self.plan.work_file(work)
         to = "record" if "--record" in flags else "output"
         device = _device(work.needs if "--device" in flags else {})
         self._add(work.module, asked | options | device | {to: output}, output, work.needs, parts)
@@ -115,156 +116,158 @@ class Maker:
         if output in self.steps:
             return output
         request = {name: value for name, value in asked.items() if value not in (None, "")}
-        if not {"output", "record"} & set(request):
-            request["output"] = output
-        inputs = [*others, *(path for path in map(Path, named_in(request)) if path in self.steps)]
-        read = (entry for entry in self.spec.indexes if entry.prebuilt == request.get("index") not in self._read)
-        first = next((entry.needs for entry in read), {})
-        self._read.add(str(request.get("index")))
-        both = needs_of([first, needs])
-        self.steps[output] = Step(module, request, output, tuple(dict.fromkeys(inputs)), both, first)
+        request |= {} if {"output", "record"} & {*request} else {"output": output}
+        step = Step(module, request, output, disk=needs.get("disk_gb", 0))
+        inputs = [*others, *(path for path in map(Path, step.names()) if path in self.steps or path in self.given)]
+        both = needs_of([self.downloads.pop(step.value("index"), {}), needs])
+        self.steps[output] = replace(step, inputs=tuple(dict.fromkeys(inputs)), needs=both)
         return output
 
-    def _index_of(self, index: IndexEntry) -> Asked:
-        return {"index": index_name(index, self.folder)}
+    def _index(self, index: IndexEntry) -> Asked:
+        return {"index": index_name(index, self.plan.folder)}
 
     def _parts(self, index: IndexEntry, parts: Iterable[str] = ()) -> list[Path]:
         """The files of parts of an index, or of its first part, after the steps that make them."""
         if index.prebuilt or built_in(index):
             return []
-        first = _first_part(index)
-        wanted = [name for name in names("part") if name in {*parts} and name != first] or [first]
-        return [self._part(index, name) for name in wanted]
+        first, *others = [name for name in names("part") if name in index.parts]
+        wanted = [name for name in others if name in {*parts}] or [first]
+        return [self._part(index, name, first) for name in wanted]
 
-    def _part(self, index: IndexEntry, name: str) -> Path:
+    def _part(self, index: IndexEntry, name: str, first: str) -> Path:
         """The file of a part of an index, after its step.
 
         The first part makes the index, other steps add parts: without Java or weights the first can be made.
         """
-        output, first, kind = Path(index_name(index, self.folder)), _first_part(index), part_of_name(name)
+        output, kind = Path(index_name(index, self.plan.folder)), part(name)
         made = output if name == first else output / (kind.folder or name)
-        before = [] if name == first else [self._part(index, first)]
         if made in self.steps:
             return made
+        before = [] if name == first else [self._part(index, first, first)]
         own = dict(spec_part(name, index.parts[name], self.model).params)
-        flags = {
-            hint.flag: own.pop(hint.field.name)
-            for of, hint in settings_with_flags()
-            if of.name == name and hint.field.name in own
-        }
+        hints = [hint for of, hint in settings_with_flags() if of.name == name and hint.field.name in own]
+        flags = {hint.flag: own.pop(hint.field.name) for hint in hints}
         asked = {"documents": index.documents, "fields": ",".join(index.text), "output": output}
         asked |= {"parts": None if name == USUAL and not own else Written(name, own)} | flags
-        same = self._of_the_same_vectors(index) if name == first == USUAL else None
-        if same:
-            asked |= {"from_index": self._part(same, USUAL)}
-        elif kind.encoder:
-            asked |= _device(index.needs)
-        if before:
-            origins = [one for one in index.origins(name) if one in index.parts]
-            before += [self._part(index, one) for one in origins[:1]]
+        same = self.vectors.setdefault(str(asked | {"output": ""}), made) if name == first == USUAL else made
+        asked |= {"from_index": same} if same != made else _device(index.needs if kind.encoder else {})
+        origins = kind.origins(choose("part", spec_part(name, index.parts[name])).params) if before else ()
+        of = [one for one in origins if one in index.parts]
+        before += [self._part(index, one, first) for one in of[:1]]
         return self._add("index", asked, made, {} if before else index.needs, before)
-
-    def _of_the_same_vectors(self, index: IndexEntry) -> IndexEntry | None:
-        """The first earlier index with the same vectors, in a folder."""
-        for one in self.spec.indexes[: self.spec.indexes.index(index)]:
-            same = one.documents == index.documents and one.text == index.text
-            if same and one.parts.get(USUAL) == index.parts[USUAL] and not built_in(one):
-                return one
-        return None
 
     def _retrieval(self, use: Written, encoder: Asked) -> Asked:
         queries = encoder if "query vectors" in find("retriever", use.name).needs else {}
-        return {**queries, "retriever": use, "rerank": "none"}
+        return {**queries, "retriever": with_folders(use, self.model), "rerank": "none"}
 
     def _encoder(self, index: IndexEntry | None) -> Asked:
-        """The request for the query encoder; {} for the default."""
-        dense = spec_part(USUAL, index.parts.get(USUAL), self.model).params if index else {}
-        form = Written.read(dense.get("encoder", Written("")))
+        """The request for the query encoder of an index; {} for the default."""
+        its = index.parts.get(USUAL) if index else None
+        form = Written.read(spec_part(USUAL, its, self.model).params.get("encoder", "minilm"))
         form = Written(form.name, {key: value for key, value in form.params.items() if key not in QUERY_SIDE})
-        return {"encoder": form} if form not in (Written(""), Written("minilm")) else {}
+        return {"encoder": form} if form != Written("minilm") else {}
 
     def model(self, name: str) -> Path:
         """The folder of a model, after the steps that make it."""
-        model = self.spec.model(name)
-        output = self._folder_of(model)
+        model = self.spec.models[name]
+        index = self.spec.indexes.get(model.index)
+        documents = index.prebuilt or index.documents if index else model.documents
+        output = self.models / word_of(model.topics or documents) / name  # equal names of two specs have other topics
         if output in self.steps:
             return output
-        source, parts = self._source(model)
+        source: Asked = self._index(index) if index else {"documents": documents, "fields": ",".join(model.text)}
+        parts = self._parts(index) if index else []
         train = with_folders(model.train, self.model)
         asked: Asked = {"model": None if train == Written("query") else train}  # the default
-        if not model.reads_texts_alone:
-            asked["labels" if model.labels else "negatives"] = self._labels(model)
-        start = {"encoder": with_folders(model.start, self.model)} if model.start else self._encoder(self._own(model))
+        if model.labels:
+            asked["labels"] = self._labels(model, output, source, index)
+        start = {"encoder": with_folders(model.start, self.model)} if model.start else self._encoder(index)
         asked |= source | {"topics": model.topics}
         if model.validation:
             asked["validation_run"] = self._candidates(model, model.validation.topics)
-            asked |= {f"validation_{key}": getattr(model.validation, key) for key in ("topics", "qrels")}
+            asked |= {"validation_topics": model.validation.topics, "validation_qrels": model.validation.qrels}
         return self._add("train", asked | start, output, model.needs, parts)
 
     def _candidates(self, model: Model, topics: str) -> Path:
         """The run with a model's candidates for some topics."""
-        index = self.spec.index(model.candidates or model.index)
+        index = self.spec.indexes[model.candidates or model.index]
         parts = self._parts(index, parts_read("retriever", model.first))
-        first = with_folders(model.first, self.model)
-        of = f"{word_of(index.prebuilt or index.documents)}.{index.id}.{first.name}{_settings(first.params)}"
-        run = self.folder / "models" / f"{word_of(topics)}.{of}.txt"
-        asked = self._index_of(index) | {"topics": topics} | self._retrieval(first, self._encoder(index))
+        first = self._retrieval(model.first, self._encoder(index))
+        asked = self._index(index) | {"topics": topics} | first | {"hits": 1000}
+        of = f"{word_of(index.prebuilt or index.documents)}.{index.id}{_settings(first['retriever'])}"
         own = model.step_needs.get("candidates", {}) if topics == model.topics else {}
-        return self._add("search", asked | {"hits": 1000}, run, own, parts)
+        return self._add("search", asked, self.models / f"{word_of(topics)}.{of}.txt", own, parts)
 
-    def _labels(self, model: Model) -> Path:
-        """The labels or mined negatives of a model; models of texts share equal labels."""
+    def _labels(self, model: Model, folder: Path, source: Asked, index: IndexEntry | None) -> Path:
+        """The labels of a model; models of texts share equal ones."""
         run = self._candidates(model, model.topics)
-        key, given = ("labels", model.labels) if model.labels else ("negatives", model.negatives)
-        use = with_folders(given, self.model)
-        labeler = choose_labels(use) if model.labels else None
-        method, options = labels_options(use) if labeler else (use, {})
-        source, parts = self._source(model, parts_of(labeler.needs) if labeler else ())
-        made, encoder = self._folder_of(model).with_name(f"{model.id}.parquet"), Asked()
-        if labeler and model.train.name != "query":
-            judged = "" if model.qrels == model.topics else f".{word_of(model.qrels)}"
-            made = run.with_name(f"{run.stem}{judged}.{use.name}{_settings(use.params)}.parquet")
-        elif not (labeler and use.params.get("from") == "neighbours"):
-            encoder = self._encoder(self._own(model))
-        own = model.step_needs.get(key, {})
-        asked = {"run": run, **source, "topics": model.topics, "qrels": model.qrels, **encoder}
-        asked |= {"method" if labeler else "filter": method, **options, "output": made}
-        asked |= _device(own if labeler else {})
-        return self._add(key, asked, made, own, parts)
+        use = with_folders(model.labels, self.model)
+        labeler, method, options = choose_labels(use)
+        parts = self._parts(index, parts_of(labeler.needs)) if index else []
+        judged = "" if model.qrels == model.topics else f".{word_of(model.qrels)}"
+        made, encoder = run.with_name(f"{run.stem}{judged}{_settings(use)}.parquet"), Asked()
+        if model.train.name == "query":
+            made = folder.with_name(f"{model.id}.parquet")
+            encoder = self._encoder(index) if labeler.source != "neighbours" else {}
+        own = model.step_needs.get("labels", {})
+        asked = {"run": run, **source, "topics": model.topics, "qrels": model.qrels, **encoder, "method": method}
+        asked |= {**options, "output": made} | _device(own)
+        return self._add("labels", asked, made, own, parts)
 
-    def _own(self, model: Model) -> IndexEntry | None:
-        return self.spec.index(model.index) if model.index else None
 
-    def _folder_of(self, model: Model) -> Path:
-        """The folder of a model; equal names in two specs have other topics."""
-        index = self._own(model)
-        documents = index.prebuilt or index.documents if index else model.documents
-        return self.folder / "models" / word_of(model.topics or documents) / model.id
+def make_plan(
+    spec: Spec,
+    folder: Path = PASTE_FOLDER,
+    conditions: Iterable[Condition] | None = None,
+    query_sets: Iterable[QuerySet] | None = None,
+    works: Iterable[Work] = (),
+    published: Mapping[tuple[str, str], Path] | None = None,
+    keep: bool = False,
+) -> Plan:
+    """The plan of conditions (None = all) and those they need, with all files under `folder`.
 
-    def _source(self, model: Model, parts: Iterable[str] = ()) -> tuple[Asked, list[Path]]:
-        """The request for the documents or index of a model, and its files with some parts."""
-        if index := self._own(model):
-            return self._index_of(index), self._parts(index, parts)
-        return {"documents": model.documents, "fields": ",".join(model.text)}, []
+    published, keep: as in `Plan`.
+    """
+    chosen = tuple(spec.conditions.values() if conditions is None else conditions)
+    sets = tuple(spec.query_sets.values() if query_sets is None else query_sets)
+    plan = Plan(spec, folder, chosen, sets, tuple(works), (), published or {}, keep)
+    return replace(plan, steps=tuple(by_large_files(Maker(plan).made())))
+
+
+def chosen_plan(spec: Spec, query_sets: Iterable[QuerySet], only: Sequence[str], folder: Path, **others: Any) -> Plan:
+    """The plan of the conditions and works in `only` with those they need; by default all conditions, or all works.
+
+    others: as in `make_plan`. Raises InputError if `only` names nothing in the spec.
+    """
+    if not only:
+        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works, **others)
+    works = [work for work in spec.works if work.id in only]
+    waiting, wanted = {*only} - {work.id for work in works}, set[str]()
+    while waiting:
+        condition = spec.condition(waiting.pop())
+        wanted.add(condition.id)
+        waiting |= {*condition.of, condition.against} - {"", *wanted}
+    conditions = [entry for name, entry in spec.conditions.items() if name in wanted]
+    return make_plan(spec, folder, conditions, query_sets, works, **others)
+
+
+def by_large_files(steps: Sequence[Step]) -> list[Step]:
+    """The steps in an order with the readers of a large file right behind it."""
+    made, large = {step.output for step in steps}, {step.output for step in steps if step.large}
+    waiting, ordered = list(steps), dict[Path, Step]()
+    while waiting:
+        ready = (step for step in waiting if large.intersection(step.inputs))
+        step = next((one for one in ready if ordered.keys() >= made.intersection(one.inputs)), waiting[0])
+        waiting.remove(step)
+        ordered[step.output] = step
+    return list(ordered.values())
 
 
 def _device(needs: Needs) -> Asked:
     return {"device": "auto" if needs.get("gpu_hours") else None}
 
 
-def _first_part(index: IndexEntry) -> str:
-    """The part that makes an index, to which others are added."""
-    return next(name for name in names("part") if name in index.parts)
-
-
-def _settings(params: dict[str, object]) -> str:
-    """Settings in a file name; a digest if they are long."""
-    text = "".join(f".{key}-{word_of(str(value))}" for key, value in params.items())
-    return text if len(text) <= LONGEST else f".{fingerprint(params)}"
-
-
-def _with_context(use: Written, context: int | None) -> Written:
-    """A reranker with another context, if it has one."""
-    if context is None or not has_context(use):
-        return use
-    return replace(use, params={**use.params, "context": context})
+def _settings(use: Written) -> str:
+    """A method with its settings in a file name; their digest if they are long."""
+    text = "".join(f".{key}-{word_of(str(value))}" for key, value in use.params.items())
+    return f".{use.name}{text if len(text) <= LONGEST else f'.{fingerprint(use.params)}'}"

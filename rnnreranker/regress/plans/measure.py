@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import RnnrerankerError
 from rnnreranker.base.files import file_digest, fingerprint
-from rnnreranker.regress.plans.inputs import read_stamp
-from rnnreranker.regress.plans.obstacles import count_documents
-from rnnreranker.regress.plans.plan import Plan
-from rnnreranker.regress.plans.step import State, Step, built_in, state_of
-from rnnreranker.regress.specs.entries import QuerySet
-from rnnreranker.regress.specs.spec import Spec
+from rnnreranker.parts.base import describe
+from rnnreranker.regress.plans.plan import Plan, State, built_in, state_of
+from rnnreranker.regress.specs.entries import IndexEntry, QuerySet, Spec
 
 if TYPE_CHECKING:
-    import pandas
-
     from rnnreranker.base.record import Record
     from rnnreranker.evaluate.scores import Scores
     from rnnreranker.runs import Run
 
-Key = tuple[str, str]  # query set, name of a run
+States = dict[tuple[str, str], State]  # by query set and name of a run
 PRECISION = 6  # digits of values topic by topic
 
 
@@ -32,7 +27,11 @@ class Measured:
     hits: the depth of the runs, 0 = their longest list; deeper measures are left out.
 
     Attributes:
-        runs: those that could be measured; errors: name of another run → its error.
+        runs: those that could be measured; scores: run → protocol → its scores.
+        errors: name of another run → its error.
+
+    Raises:
+        InputError, UnavailableError: no judgements.
     """
 
     def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run | Path], hits: int = 0) -> None:
@@ -43,95 +42,73 @@ class Measured:
         from rnnreranker.evaluate.scores import judged_documents, notice_unjudged
         from rnnreranker.runs import Run
 
-        self.spec, self.query_set = spec, query_set
+        self.spec, self.query_set, self.qrels = spec, query_set, load_qrels(query_set.qrels)
+        self.kinds = {kind: set(load_topics(name)) for kind, name in query_set.kinds.items()}
         self.runs: dict[str, Run] = {}
+        self.scores: dict[str, dict[str, Scores]] = {}
         self.errors: dict[str, RnnrerankerError] = {}
-        self.scores: dict[str, dict[str, Scores]] = {}  # protocol, run
-        try:
-            self.kinds = {kind: set(load_topics(name)) for kind, name in query_set.kinds.items()}
-            self.qrels = load_qrels(query_set.qrels)
-            judged = judged_documents(self.qrels)
-        except RnnrerankerError as error:
-            self.errors = dict.fromkeys(runs, error)
-            return
+        judged = judged_documents(self.qrels)
         for name, given in runs.items():
             try:
                 run = Run.read(given) if isinstance(given, Path) else given
                 notice_unjudged({name: run}, judged)
-                measures = [one for one in spec.measures_of(query_set) if cutoff_of(one) <= (hits or depth_of(run))]
-                for protocol in query_set.protocols if measures else ():
-                    scores = evaluate({name: run}, self.qrels, measures, protocol)
-                    self.scores.setdefault(protocol, {})[name] = scores
+                deepest = hits or depth_of(run)
+                measures = [one for one in spec.measures_of(query_set) if cutoff_of(one) <= deepest]
+                protocols = query_set.protocols if measures else ()
+                self.scores[name] = {one: evaluate({name: run}, self.qrels, measures, one) for one in protocols}
                 self.runs[name] = run
             except RnnrerankerError as error:
                 self.errors[name] = error
 
-    def outcome(self, name: str, queries: Collection[tuple[str, str]] = ()) -> dict[str, Any]:
-        """The outcome of a run's record, with values per query for (protocol, measure) in `queries`."""
-        mine = {protocol: runs[name] for protocol, runs in self.scores.items() if name in runs}
+    def outcome(self, name: str, queries: Mapping[str, Collection[str]] | None = None) -> dict[str, Any]:
+        """The outcome of a run's record; queries: protocol → measures whose values per query it has."""
+        scores, first = self.scores[name], self.query_set.protocols[0]
+        tables = {one: its.frame().set_index("topic")[list(its.measures)] for one, its in scores.items()}
         outcome: dict[str, Any] = {
             "query_set": self.query_set.id,
             "depth": depth_of(self.runs[name]),
-            "topics": max((len(scores.topics) for scores in mine.values()), default=0),
-            "values": {
-                protocol: dict(zip(scores.measures, map(float, scores.means[0]), strict=True))
-                for protocol, scores in mine.items()
-            },
+            "topics": max(map(len, tables.values()), default=0),
+            "values": {one: dict(zip(its.measures, its.means[0].tolist(), strict=True)) for one, its in scores.items()},
         }
-        if self.kinds and (first := mine.get(self.query_set.protocols[0])):
-            outcome["kinds"] = {kind: self._means(first, of_kind) for kind, of_kind in self.kinds.items()}
-        single: dict[str, dict[str, dict[str, float]]] = {}
-        for protocol, measure in sorted(queries):
-            if protocol in mine and measure in mine[protocol].measures:
-                values = (round(float(value), PRECISION) for value in mine[protocol].per_topic(measure))
-                single.setdefault(protocol, {})[measure] = dict(zip(mine[protocol].topics, values, strict=True))
-        return {**outcome, **({"queries": single} if single else {})}
+        if self.kinds and first in tables:
+            of_kinds = {kind: tables[first].index.isin(topics) for kind, topics in self.kinds.items()}
+            outcome["kinds"] = {kind: tables[first][of].mean().dropna().to_dict() for kind, of in of_kinds.items()}
+        for protocol, table in tables.items():
+            if kept := [measure for measure in table if measure in (queries or {}).get(protocol, ())]:
+                outcome.setdefault("queries", {})[protocol] = table[kept].round(PRECISION).to_dict()
+        return outcome
 
-    def _means(self, scores: Scores, topics: Collection[str]) -> dict[str, float]:
-        mine = [topic in topics for topic in scores.topics]
-        return {name: float(scores.per_topic(name)[mine].mean()) for name in scores.measures} if any(mine) else {}
-
-    def differences(self, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, Any]]:
-        """Run → measure → difference from its base in the first protocol; Holm's family is all pairs."""
+    def differences(self, bases: Mapping[str, str]) -> dict[str, Any]:
+        """Run → measure → difference from its base in the first protocol; Holm's family is all of them."""
         from rnnreranker.evaluate.comparison import SAME, differences
 
-        scores = self.scores.get(self.query_set.protocols[0], {})
-        tested = [
-            (one, base, measure)
-            for one, base in pairs
-            if one in scores and base in scores
-            for measure in scores[one].measures
-            if measure in (self.spec.compare or scores[one].measures)
-        ]
-        values = {(run, measure): scores[run].per_topic(measure) for *both, measure in tested for run in both}
-        rows = differences(values, [((one, measure), (base, measure)) for one, base, measure in tested])
-        compared: dict[str, dict[str, Any]] = {}
-        for (one, base, measure), row in zip(tested, rows, strict=True):
-            gaps = values[one, measure] - values[base, measure]
-            counts = {"win": gaps > SAME, "tie": abs(gaps) <= SAME, "loss": gaps < -SAME}
-            topics = {name: int(which.sum()) for name, which in counts.items()}
-            compared.setdefault(one, {})[measure] = {"baseline": base, **row, **topics}
+        first = {name: its[self.query_set.protocols[0]] for name, its in self.scores.items() if its}
+        compare = self.spec.compare or self.spec.measures_of(self.query_set)
+        values = {(name, m): its.per_topic(m) for name, its in first.items() for m in its.measures if m in compare}
+        pairs = [((name, m), (bases.get(name, ""), m)) for name, m in values if (bases.get(name, ""), m) in values]
+        compared: dict[str, Any] = {}
+        for (one, base), row in zip(pairs, differences(values, pairs), strict=True):
+            gaps = values[one] - values[base]
+            topics = {"win": gaps > SAME, "tie": abs(gaps) <= SAME, "loss": gaps < -SAME}
+            counts = {name: int(which.sum()) for name, which in topics.items()}
+            compared.setdefault(one[0], {})[one[1]] = {"baseline": base[0], **row, **counts}
         return compared
 
 
-def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], dict[Key, State]]:
+def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], States]:
     """The records of a plan's runs, and the states of the others; blocked: output → state."""
     records: list[Record] = []
-    states: dict[Key, State] = {}
+    states = {(one.id, name): blocked[path] for path, (name, _, one) in plan.runs().items() if path in blocked}
     for query_set in plan.query_sets:
-        files = {
-            name: path
-            for condition in plan.conditions
-            for name, path in zip(condition.run_names, plan.run_files(condition, query_set), strict=False)
-        }
-        states |= {(query_set.id, name): blocked[path] for name, path in files.items() if path in blocked}
-        there = {name: path for name, path in files.items() if path not in blocked and path.exists()}
-        measured = Measured(plan.spec, query_set, there, plan.spec.hits)
-        try:
-            records += _records(plan, measured, there) if measured.runs else []
-        except RnnrerankerError as error:
-            measured.errors = dict.fromkeys(there, error)
-        states |= {(query_set.id, name): state_of(error) for name, error in measured.errors.items()}
+        runs = {name: path for path, (name, _, one) in plan.runs().items() if one == query_set and path not in blocked}
+        if files := {name: path for name, path in runs.items() if path.exists()}:
+            try:
+                measured = Measured(plan.spec, query_set, files, plan.spec.hits)
+                records += _records(plan, measured, files)
+                errors = measured.errors
+            except RnnrerankerError as error:
+                errors = dict.fromkeys(files, error)
+            states |= {(query_set.id, name): state_of(error) for name, error in errors.items()}
     return records, states
 
 
@@ -140,74 +117,53 @@ def depth_of(run: Run) -> int:
     return int((run.offsets[1:] - run.offsets[:-1]).max(initial=0))
 
 
-def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
-    """Run → the similarity of its first documents, if the spec names an index for it."""
-    from rnnreranker.evaluate.redundancy import means_of, redundancy
-    from rnnreranker.index.opening import open_index
+def count_documents(index: IndexEntry, name: str) -> int:
+    """The number of documents of an index, or of its source; name: the value of `--index`.
 
-    name = {index.id: name for index, name in plan.indexes()}.get(plan.spec.redundancy)
-    if name is None:
-        return {}
-    vectors = open_index(name).vectors
-    return {
-        run: {figure: round(value, PRECISION) for figure, value in means_of(redundancy(one, vectors)).items()}
-        for run, one in runs.items()
-    }
+    Raises:
+        RnnrerankerError: documents that cannot be read.
+    """
+    from rnnreranker.data.documents import load_documents
+
+    described = describe(Path(name))
+    return int(described["count"]) if described else sum(1 for _ in load_documents(index.documents))
 
 
 def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[Record]:
     from rnnreranker.base.record import made_here
+    from rnnreranker.data import pydoc
     from rnnreranker.data.topics import load_topics
+    from rnnreranker.evaluate.redundancy import means_of, redundancy
+    from rnnreranker.index.opening import open_index
 
-    query_set, alike = measured.query_set, _redundancy(plan, measured.runs)
-    given = plan.given()
-    bases = {name: condition.base for condition in plan.conditions for name in condition.run_names if condition.base}
-    differences = measured.differences([(name, base) for name, base in bases.items() if name in files])
-    judged = {"judged": len(measured.qrels), **_collection(plan, measured.qrels)}
+    spec, query_set, given = plan.spec, measured.query_set, plan.given()
+    differences = measured.differences({name: entry.base for name, entry, _ in plan.runs().values()})
+    indexes = [(index, name) for index, name in plan.indexes(plan.steps) if "dense" in index.parts]
+    common: dict[str, Any] = {"judged": len(measured.qrels)}
+    for index, name in [one for one in indexes if one[0].count][:1]:
+        lacking = open_index(name).vectors.rows(measured.qrels["doc_id"].tolist()) < 0
+        common |= {"documents": count_documents(index, name), "unjudgeable": int(lacking.sum())}
+    alike = [open_index(name).vectors for index, name in indexes if index.id == spec.redundancy]
     inputs = {
         "topics": fingerprint(load_topics(query_set.topics)),
         "judgements": fingerprint(sorted(map(list, measured.qrels.itertuples(index=False)))),
     }
-    kept = plan.spec.compare if plan.spec.by_topic else ()
-    single = [(protocol, name) for protocol in query_set.protocols for name in kept]
+    single = dict.fromkeys(query_set.protocols, spec.compare if spec.by_topic else [])
     records = []
-    for name in measured.runs:
-        path = files[name]
-        chain = list(plan.needed([path]).values())
-        outcome = {**measured.outcome(name, single), **judged, "sha256": file_digest(path)}
-        if name in alike:
-            outcome["redundancy"] = alike[name]
-        if path in given:
-            outcome["file"] = path.name
-        if name in differences:
-            outcome["differences"] = differences[name]
-        seconds = sum(read_stamp(step).get("seconds", 0.0) for step in chain)
+    for name, run in measured.runs.items():
+        path, chain = files[name], plan.needed([files[name]])
+        outcome = measured.outcome(name, single) | common | {"sha256": file_digest(path)}
+        for vectors in alike:
+            means = means_of(redundancy(run, vectors))
+            outcome["redundancy"] = {figure: round(value, PRECISION) for figure, value in means.items()}
+        outcome |= {"file": path.name} if path in given else {}
+        outcome |= {"differences": differences[name]} if name in differences else {}
         read = {path, *(before for step in chain for before in step.inputs)}
-        runs = {f"run {entry.id}": file_digest(file) for file, (entry, _) in given.items() if file in read}
-        used = {**_indexes(plan, chain), **runs, **inputs}
-        records.append(made_here("run", plan.spec.name, name, outcome, inputs=used, seconds=seconds))
+        used = {
+            f"index {index.id}": pydoc.fingerprint() if built_in(index) else describe(Path(at)).get("fingerprint", at)
+            for index, at in plan.indexes(chain)
+        }
+        used |= {f"run {entry.id}": file_digest(file) for file, (entry, _) in given.items() if file in read}
+        seconds = sum(step.stamp().get("seconds", 0.0) for step in chain)
+        records.append(made_here("run", spec.name, name, outcome, inputs=used | inputs, seconds=seconds))
     return records
-
-
-def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
-    """Index → the digest of its documents and encoder, or a prebuilt name."""
-    from rnnreranker.data import pydoc
-    from rnnreranker.parts.base import describe
-
-    fingerprints = {}
-    for index, name in plan.indexes(chain):
-        of_collection = pydoc.fingerprint() if built_in(index) else ""
-        fingerprints[f"index {index.id}"] = of_collection or str(describe(Path(name)).get("fingerprint", name))
-    return fingerprints
-
-
-def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:
-    """The number of documents, and of judgements of others."""
-    from rnnreranker.index.opening import open_index
-
-    for index, name in plan.indexes():
-        if index.count and "dense" in index.parts:
-            source = open_index(name).vectors
-            lacking = int((source.rows(qrels["doc_id"].tolist()) < 0).sum())
-            return {"documents": count_documents(index, name), "unjudgeable": lacking}
-    return {}

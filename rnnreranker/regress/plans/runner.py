@@ -7,101 +7,55 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from io import BufferedReader
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from rnnreranker.base import command
 from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.command import say
+from rnnreranker.base.errors import RnnrerankerError, UnavailableError
+from rnnreranker.base.files import file_digest, files_digest, fingerprint, write_json
 from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import Record, read_records
-from rnnreranker.regress.plans.inputs import REMOVED, Keys, read_stamp, stale_steps, stamp_file, was_taken, write_stamp
-from rnnreranker.regress.plans.measure import Key, measure
-from rnnreranker.regress.plans.obstacles import obstacles
-from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.plans.step import PASTE_FOLDER, State, Step, work_file
+from rnnreranker.data import local
+from rnnreranker.data.names import is_path
+from rnnreranker.regress.plans.measure import States, count_documents, measure
+from rnnreranker.regress.plans.plan import DEVICE, PASTE_FOLDER, Plan, State, Step, index_name, state_of
 from rnnreranker.regress.records import compare, records_file
-from rnnreranker.regress.specs.entries import Condition, QuerySet
-from rnnreranker.regress.specs.methods import needs_text
-from rnnreranker.regress.specs.spec import Spec, planned
+from rnnreranker.regress.specs.entries import data_sets, needs_text
 
 RUNNING: set[subprocess.Popen[bytes]] = set()
 TOGETHER = 2  # steps at a time, where none of them says what it needs
-
-Take = Callable[[Step], tuple[int, str]]  # runs a step's command: its exit code, and the last line that it said
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The records, and the state of every run (query set, name) and work ("", id)."""
-
-    records: list[Record]
-    states: dict[Key, State]
-
-    def reasons(self) -> dict[State, list[str]]:
-        """Why something is missing → its names."""
-        reasons: dict[State, dict[str, None]] = defaultdict(dict)
-        for (_, name), state in self.states.items():
-            if state.kind in ("skipped", "error"):
-                reasons[state][name] = None
-        return {state: list(names) for state, names in reasons.items()}
+REMOVED = "removed"  # of a stamp: nobody needed the output any more
+GB = 1e9
+DATA = ("documents", "topics", "qrels", "validation_topics", "validation_qrels")  # flags that name data sets
+Keys = Mapping[Path, str]
 
 
-def chosen_plan(
-    spec: Spec,
-    query_sets: Sequence[QuerySet],
-    only: Sequence[str],
-    folder: Path,
-    published: Mapping[tuple[str, str], Path] | None = None,
-    keep: bool = False,
-) -> Plan:
-    """The plan of the conditions and works in `only` with those they need; by default all conditions, or all works.
-
-    Raises:
-        InputError: `only` names nothing in the spec.
-    """
-    if not only:
-        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works, published, keep)
-    works = [work for work in spec.works if work.id in only]
-    wanted: dict[str, Condition] = {}
-
-    def visit(name: str) -> None:
-        condition = spec.condition(name)
-        for other in filter(None, (*condition.of, condition.against)):
-            visit(other)
-        wanted.setdefault(name, condition)
-
-    for name in only:
-        if name not in [work.id for work in works]:
-            visit(name)
-    return make_plan(spec, folder, list(wanted.values()), query_sets, works, published, keep)
-
-
-def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = None, *, fresh: bool = False) -> Outcome:
+def run(plan: Plan, folder: Path, jobs: int | None = None, *, fresh: bool = False) -> tuple[list[Record], States]:
     """Take the steps of a plan, measure their runs, and compare.
 
     Args:
         folder: of the specs with their records.
-        jobs, take: see `run_plan`; fresh: take current steps again.
+        jobs: see `run_plan`; fresh: take current steps again.
+
+    Returns:
+        The records, and the state of every run (query set, name) and work ("", id).
     """
     for step in plan.steps if fresh else ():
-        stamp_file(step).unlink(missing_ok=True)
-    lost = run_plan(plan, jobs, take)
+        step.stamp_file.unlink(missing_ok=True)
+    lost = run_plan(plan, jobs)
     records, states = measure(plan, lost)
     before = read_records(records_file(folder, plan.spec.name))
     states |= {(entry.outcome["query_set"], entry.name): compare(plan.spec, entry, before) for entry in records}
-    for condition in plan.conditions:
-        if lacking := planned(plan.spec, condition):
-            states |= {(one.id, condition.id): State("skipped", lacking) for one in plan.query_sets}
     for work in plan.works:
-        path = work_file(plan.spec, plan.folder, work)
+        path = plan.work_file(work)
         made = [] if path in lost else read_records(path)
         for entry in made:
             texts = json.dumps([entry.outcome, entry.commands]).replace(f"{plan.folder}{os.sep}", f"{PASTE_FOLDER}/")
@@ -109,17 +63,17 @@ def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = N
             records.append(replace(entry, spec=plan.spec.name, name=work.id, outcome=outcome, commands=commands))
         none = State("error", f"{work.id}: its command wrote no record")
         states["", work.id] = lost.get(path) or (State("new") if made else none)
-    return Outcome(records, states)
+    return records, states
 
 
-def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:
+def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:
     """Take the stale steps of a plan; output of each step that was not taken → why.
 
-    jobs: steps at a time; None = two, or one if a step has needs. take: runs a command.
+    jobs: steps at a time; None = two, or one if a step has needs.
     """
-    keys, take = Keys(plan), take or _process
-    blocked = obstacles(plan, stale_steps(plan, keys))
-    steps = stale_steps(plan, keys, without=blocked)  # nor what only blocked ones need
+    keys = step_keys(plan)
+    blocked = obstacles(plan, plan.needed(plan.outputs(), lambda step: not is_current(step, keys)))
+    steps = plan.needed(plan.outputs(), lambda step: step.output not in blocked and not is_current(step, keys))
     if needs := replace(plan, steps=tuple(steps)).needs() if steps else {}:
         say(f"{command.counted(len(steps), 'step')}: {needs_text(needs)}")
     locks: dict[str, threading.Lock] = defaultdict(threading.Lock)  # the parts of an index are made one at a time
@@ -130,7 +84,7 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
             if path in futures and (reason := futures[path].result()):
                 return reason
         with locks[step.value("output") or str(step.output)]:
-            state = _run(step, keys, take)
+            state = _run(step, keys)
         with locks[REMOVED]:
             if state is None:
                 _remove_unneeded(plan, keys, step)
@@ -140,42 +94,136 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
         try:
             for step in steps:  # in their order: what a step waits for is begun before it
                 futures[step.output] = pool.submit(run_step, step)
-            lost = {path: state for path, future in futures.items() if (state := future.result())}
+            return blocked | {path: state for path, future in futures.items() if (state := future.result())}
         except BaseException:  # Ctrl-C of a terminal reaches them too, KeyboardInterrupt of a program does not
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(RUNNING):
                 process.terminate()
             raise
-    return {**blocked, **lost}
+
+
+def obstacles(plan: Plan, steps: Collection[Step]) -> dict[Path, State]:
+    """Output of a step that cannot be taken here → why; steps: those to take."""
+    blocked = {
+        path: State("skipped", f"needs {entry.title} for {one.id}; give the folder that holds it by --runs")
+        for path, (entry, one) in plan.given().items()
+        if not path.exists()
+    }
+    judged = {path: one.qrels for path, (_, _, one) in plan.runs().items()}
+    taken, disk = {step.output for step in steps}, 0.0
+    for step in plan.steps:
+        state = next(filter(None, map(blocked.get, step.inputs)), None)
+        if step.output in taken and not state:
+            try:
+                for flag in DATA:
+                    check_data(step.value(flag), flag.removeprefix("validation_"))
+                check_data(judged.get(step.output, ""), "qrels")
+                if said := next((said for wrong, said in _lacking(plan, step, disk) if wrong), ""):
+                    raise UnavailableError(said)
+                gone = {output for output in plan.removed(step) if output not in blocked}
+                disk += step.disk - sum(one.disk for one in plan.steps if one.output in gone)
+            except RnnrerankerError as error:
+                state = state_of(error)
+        if state:
+            blocked[step.output] = state
+    return blocked
+
+
+def _lacking(plan: Plan, step: Step, disk: float) -> Iterator[tuple[object, str]]:
+    """What this machine may lack for a step: whether it does, and how to say so; disk: GB that earlier steps take."""
+    files, hours = str(step.needs.get("files", "")), step.needs.get("gpu_hours", 0)
+    yield ":" in files and not Path(files.partition(":")[0]).expanduser().exists(), f"needs {files}"
+    yield hours and not has_gpu(), f"{step.module} takes a GPU ({hours:g} hours), and there is none here"
+    folder = plan.folder.expanduser().absolute()
+    left = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free / GB - disk
+    yield step.disk > left, f"needs {step.disk:g} GB of disk in {folder}, {max(0.0, left):.0f} GB are free"
+    for index in plan.spec.indexes.values():
+        name = index_name(index, plan.folder)
+        if index.count and name in (step.value("index"), str(step.output)):
+            count, (fewest, most) = count_documents(index, name), index.count
+            stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+            said = f"{index.documents} has {count:,} documents here, the spec is for {stated}: another collection"
+            yield not fewest <= count <= most, said
+
+
+def check_data(given: str, kind: str) -> None:
+    """Look for the data sets in a name; InputError: damaged data; UnavailableError: missing data."""
+    for name, of in data_sets(given, kind) if given else ():
+        if is_path(name) and not local.kept_at(name):
+            raise UnavailableError(f"needs {name}, and there is no such file here")
+        local.files_of(name, of)
+
+
+def has_gpu() -> bool:
+    """Whether this machine has a GPU that PyTorch can use, judged without PyTorch."""
+    devices = [*Path("/dev").glob("nvidia[0-9]*"), *Path("/dev").glob("kfd"), shutil.which("nvidia-smi")]
+    return any(devices)
+
+
+def step_keys(plan: Plan) -> dict[Path, str]:
+    """Output → digest of the request of its step, the files outside the plan that it names, and the steps before."""
+    keys: dict[Path, str] = {}
+    made = {step.output for step in plan.steps}
+    for step in plan.steps:
+        words = [word.replace(f"{plan.folder}{os.sep}", "") for word in step.words(DEVICE)]
+        read = [content_of(name) for name in step.names() if Path(name) not in made]
+        before = [keys[path] for path in step.inputs if path in keys]
+        keys[step.output] = fingerprint(step.module, words, [*filter(None, read)], before)
+    return keys
+
+
+def content_of(name: str) -> str:
+    """The digest of the named file or folder; "" for other names."""
+    if name == "pydoc":
+        from rnnreranker.data import pydoc
+
+        return pydoc.fingerprint()
+    marks = [
+        files_digest(filter(Path.is_file, path.rglob("*")), path) if path.is_dir() else file_digest(path)
+        for one, _ in data_sets(name, "")
+        if one and (path := local.kept_at(one))
+    ]
+    return fingerprint(marks) if marks else ""
+
+
+def is_current(step: Step, keys: Keys) -> bool:
+    """Whether the output of a step is there, whole, and from its present inputs."""
+    return was_taken(step, keys) and step.output.exists() and REMOVED not in step.stamp()
+
+
+def was_taken(step: Step, keys: Keys) -> bool:
+    """Whether a step was taken from its present inputs."""
+    stamp = step.stamp()
+    return stamp.get("key") == keys[step.output] and "seconds" in stamp
 
 
 def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
     """Remove the outputs that no later step reads; an index keeps its description."""
     steps = {step.output: step for step in plan.steps}
     for output, reading in plan.readers.items():
-        if taken.output in reading and all(was_taken(steps[path], keys) for path in reading):
-            stamp = read_stamp(steps[output])
-            if REMOVED not in stamp and output.exists():
-                write_stamp(steps[output], {**stamp, REMOVED: True})  # first: after a kill nothing passes for whole
-                for path in output.iterdir() if output.is_dir() else (output,):
-                    if path.name != DESCRIPTION:  # records name it
-                        _remove(path)
-                say(f"removed {output}: no step needs it any more")
+        stamp = steps[output].stamp()
+        over = taken.output in reading and all(was_taken(steps[path], keys) for path in reading)
+        if over and REMOVED not in stamp and output.exists():
+            write_json(steps[output].stamp_file, {**stamp, REMOVED: True})  # first: after a kill it is not whole
+            for path in output.iterdir() if output.is_dir() else [output]:
+                if path.name != DESCRIPTION:  # records name it
+                    _remove(path)
+            say(f"removed {output}: no step needs it any more")
 
 
-def _run(step: Step, keys: Keys, take: Take) -> State | None:
+def _run(step: Step, keys: Keys) -> State | None:
     """Take a step; why its output is not there, or None."""
     step.output.parent.mkdir(parents=True, exist_ok=True)
-    stamp, before = {"key": keys.of(step), "command": step.command()}, read_stamp(step)
+    stamp, before = {"key": keys[step.output], "command": step.command()}, step.stamp()
     if before.get("key") not in (None, stamp["key"]) or REMOVED in before:
         for ending in ("", ".partial", ".checkpoints"):
             _remove(step.output.with_name(step.output.name + ending))
-    write_stamp(step, stamp)  # begun: what a kill leaves behind belongs to this key
+    write_json(step.stamp_file, stamp)  # begun: what a kill leaves behind belongs to this key
     started = time.perf_counter()
-    code, last = take(step)
+    code, last = _process(step)
     if code:
-        return State("skipped" if code == command.UNAVAILABLE else "error", last.removeprefix("error: "))
-    write_stamp(step, {**stamp, "seconds": round(time.perf_counter() - started, 2)})
+        return State("skipped" if code == command.UNAVAILABLE else "error", last)
+    write_json(step.stamp_file, {**stamp, "seconds": round(time.perf_counter() - started, 2)})
     return None
 
 
@@ -187,24 +235,13 @@ def _remove(path: Path) -> None:
 
 
 def _process(step: Step) -> tuple[int, str]:
-    """Exit code and last line of the command in a process of its own."""
+    """Exit code and error of the command in a process of its own, which prints where this one does."""
     say(step.command())
-    argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.argv]
+    argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.words()]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
-    environment = {
-        **os.environ,
-        command.STEP: "1",
-        "PYTHONUNBUFFERED": "1",  # what it prints comes in order: an error last
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONIOENCODING": "utf-8",
-    }
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
-        RUNNING.add(process)
-        tail, stream = b"", cast(BufferedReader, process.stdout)
-        while chunk := stream.read1(4096):  # progress bars come in pieces of a line
-            sys.stderr.write(chunk.decode("utf-8", "replace"))
-            sys.stderr.flush()
-            tail = (tail + chunk)[-4096:]
-    RUNNING.discard(process)
-    lines = tail.decode("utf-8", "replace").strip().splitlines()
-    return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"
+    with tempfile.NamedTemporaryFile() as said:
+        environment = os.environ | {command.STEP: said.name, "PYTHONPATH": os.pathsep.join(paths)}
+        with subprocess.Popen(argv, stdout=2, env=environment) as process:
+            RUNNING.add(process)
+        RUNNING.discard(process)
+        return process.returncode, said.read().decode() or f"exit code {process.returncode}"

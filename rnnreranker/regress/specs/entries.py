@@ -1,218 +1,322 @@
-"""The entries of specs: indexes, query sets, models, conditions and works, each checked by itself."""
+"""The entries of specs: their keys by type, and methods in the form of their commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
-
-from rnnreranker.base.chosen_method import choose
-from rnnreranker.base.errors import nearest, problems_of
-from rnnreranker.base.method import find, names
-from rnnreranker.base.strict import KeyPath
-from rnnreranker.base.written_form import Written
-from rnnreranker.data.fields import CHOICES
-from rnnreranker.data.names import BUILT_IN
-from rnnreranker.data.qrels import named_protocol
-from rnnreranker.index.request import USUAL
-from rnnreranker.methods.feedback.base import check_feedback
-from rnnreranker.parts.base import part
-from rnnreranker.regress.specs.methods import (
-    Aggregation,
-    Bounds,
-    Expander,
-    Feedback,
-    Filter,
-    Fusion,
-    Labels,
-    Measures,
-    Names,
-    Needs,
-    Protocols,
-    Reranker,
-    Retriever,
-    Start,
-    Teacher,
-    Training,
-    flags_of,
-    has_context,
-    spec_part,
-    with_folders,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PositiveInt,
+    ValidationInfo,
+    model_validator,
 )
 
-STEPS = ("candidates", "labels", "negatives")  # of a model, before its training; models that want the same share them
-NOWHERE = "none"  # the query set of a condition that is not measured
-WORKS = {  # key of a spec: kind of record; `MODULES` has the command
-    "studies": "study",
-    "tunings": "tuning",
-    "recoveries": "recovery",
-    "diagnoses": "diagnosis",
-}
-MODULES = {"tuning": "tune", "recovery": "recover", "diagnosis": "diagnose"}  # kind of work
+from rnnreranker.base.chosen_method import choose
+from rnnreranker.base.errors import UnavailableError, nearest, refuse
+from rnnreranker.base.method import PACKAGE, find
+from rnnreranker.base.private.python import flags_of_parser
+from rnnreranker.base.settings import hints_of
+from rnnreranker.base.written_form import Written
+from rnnreranker.data import local
+from rnnreranker.data.names import BUILT_IN_TOPICS, is_path, left_out
+from rnnreranker.data.qrels import named_protocol
+from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.protocols import PROTOCOLS
+from rnnreranker.index.request import USUAL
+from rnnreranker.parts.base import part, parts_of
+from rnnreranker.runs.fuse import fusion
+from rnnreranker.search.request import passages
+from rnnreranker.train.request import training_of
+
+if TYPE_CHECKING:
+    from rnnreranker.labels.request import ChosenLabeler
+
+Folder = Callable[[str], Any]
+MODEL = "model"  # `{model: ID}` among settings: the folder of a model that the same spec trains
+MODELS: Folder = "runs/models/{}".format
+LABEL_OPTIONS = ("depth", "relevant", "pairs")  # of `python -m rnnreranker.labels`, among the settings of specs
 MODEL_OPTIONS = ("arms", "encoder")  # of works, that may name models
-Faults = Iterator[tuple[KeyPath, str]]  # the keys of a value in an entry, () = the entry; what is wrong with it
+NOWHERE = "none"  # the query set of a condition that is not measured
+WAYS = {"retrieve": "none", "fuse": "two or more", "aggregate": "one", "expand": "one", "rerank": "one"}  # its `of`
+TEXTS = ("agreement", "files")
+UNITS = {  # of sizes that steps need
+    "download_gb": "GB to download",
+    "disk_gb": "GB of disk",
+    "ram_gb": "GB of memory",
+    "gpu_hours": "hours of a GPU",
+    "hours": "hours of computing",
+}
+
+
+def with_folders(value: Any, folder: Folder = MODELS) -> Any:
+    """A setting, or a method with its settings, as a command reads it: folders for models, lists joined by commas.
+
+    >>> with_folders({"encoders": ["minilm", {"model": "mine"}], "context": 100}, "runs/{}".format)
+    {'encoders': 'minilm,runs/mine', 'context': 100}
+    """
+    if isinstance(value, Written):
+        return replace(value, params={key: with_folders(its, folder) for key, its in value.params.items()})
+    if isinstance(value, dict):
+        if set(value) == {MODEL} and isinstance(value[MODEL], str):
+            return str(folder(value[MODEL]))
+        return {key: with_folders(its, folder) for key, its in value.items()}
+    return ",".join(str(with_folders(one, folder)) for one in value) if isinstance(value, list) else value
+
+
+def models_in(value: Any) -> list[str]:
+    """The ids of models in a setting, a method, or settings in lists and mappings.
+
+    >>> models_in({"encoders": ["minilm", {"model": "mine"}], "context": 100})
+    ['mine']
+    """
+    named: list[str] = []
+    with_folders(value, named.append)
+    return named
+
+
+def spec_part(name: str, its: dict[str, Any] | None, folder: Folder = MODELS) -> Written:
+    """A part of an index with its settings in a spec; InputError: an unknown part or setting of an encoder."""
+    return Written(name, part(name).settings_of(with_folders(its or {}, folder)))
+
+
+def parts_read(kind: str, use: Written) -> set[str]:
+    """The parts of an index that a method reads."""
+    return parts_of(choose(kind, with_folders(use)).needs)
+
+
+def has_context(use: Written) -> bool:
+    """Whether a reranker has a setting `context`."""
+    return "context" in hints_of(find("reranker", use.name).Params)
+
+
+def choose_labels(use: Written) -> tuple[ChosenLabeler, Written, dict[str, Any]]:
+    """The labeler of labels, its written form, and the options of the command among its settings.
+
+    Raises:
+        InputError: an unknown method, setting or source, a value out of range.
+    """
+    from rnnreranker.labels.request import LabelsRequest, choose_labeler
+
+    params = with_folders(use).params
+    options = {name: params.pop(name) for name in LABEL_OPTIONS if name in params}
+    LabelsRequest("run", "qrels", **options)  # checks them
+    method = replace(use, params=params)
+    return choose_labeler(method), method, options
+
+
+@functools.cache
+def flags_of(module: str) -> frozenset[str]:
+    """The flags of `python -m rnnreranker.<module>`."""
+    return frozenset(flags_of_parser(importlib.import_module(f"{PACKAGE.name}.{module}").make_parser()))
+
+
+def needs_of(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Needs in all: sums of sizes and hours, the largest memory, each agreement and file once."""
+    total: dict[str, Any] = {}
+    for key, value in (one for needs in several for one in needs.items()):
+        old = total.get(key)
+        if old is None:
+            total[key] = value
+        elif key in UNITS:
+            total[key] = max(old, value) if key == "ram_gb" else old + value
+        elif value not in old:
+            total[key] = f"{old}; {value}"
+    return total
+
+
+def needs_text(needs: Mapping[str, Any]) -> str:
+    """Needs in words.
+
+    >>> needs_text({"disk_gb": 2, "hours": 1})
+    '2 GB of disk, 1 hour of computing'
+    """
+    texts = [f"{value:g} {UNITS[key]}" if key in UNITS else str(value) for key, value in needs.items()]
+    return ", ".join(text.replace("hours", "hour", 1) if text.startswith("1 hours") else text for text in texts)
+
+
+def _method(check: Callable[[Written], Any]) -> PlainValidator:
+    """Reads a method with its settings, and checks it as its command does."""
+
+    def read(value: Any) -> Written:
+        use = Written.read(value)
+        check(with_folders(use))
+        return use
+
+    return PlainValidator(read)
+
+
+def _measure(name: str) -> str:
+    parse_measures([name])
+    return name
+
+
+def _protocol(name: str) -> str:
+    refuse((name not in PROTOCOLS, f"protocol {name}; {nearest(name, PROTOCOLS)}"))
+    return name
+
+
+def _needs(needs: dict[str, Any]) -> dict[str, Any]:
+    for key, value in needs.items():
+        good = isinstance(value, str) if key in TEXTS else type(value) in (int, float) and value >= 0
+        refuse((key not in (*UNITS, *TEXTS), f"needs {key}; {nearest(key, (*UNITS, *TEXTS))}"))
+        refuse((not good, f"needs {key}: {value!r}; expected {'a text' if key in TEXTS else 'a number >= 0'}"))
+    return needs
+
+
+def data_sets(name: str, kind: str) -> list[tuple[str, str]]:
+    """The data sets in a name, each with its kind: those behind `:without:` are topics."""
+    first, others = left_out(name)
+    return [(first, kind), *((other, "topics") for other in others)]
+
+
+def _data_set(name: str, info: ValidationInfo) -> str:
+    """Look up the data sets in a name; a step looks for files."""
+    from rnnreranker.data import irds
+
+    for one, of in data_sets(name, str(info.field_name)) if name and info.context and info.context[None] else ():
+        if not is_path(one) and one not in BUILT_IN_TOPICS:
+            with contextlib.suppress(UnavailableError):  # known, and not here: the step that needs it says so
+                if not local.files_of(one, of):
+                    irds.load(one)
+    return name
+
+
+DataSet = Annotated[str, AfterValidator(_data_set)]
 Several = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+Names = list[str]
+Fields = list[Literal["title", "text"]]  # that are read of documents; [] = the usual ones
+Protocol = Annotated[str, AfterValidator(_protocol)]
+Measures = list[Annotated[str, AfterValidator(_measure)]]
+Needs = Annotated[dict[str, Any], AfterValidator(_needs)]
+Reranker = Annotated[Written, _method(partial(choose, "reranker"))]
+Retriever = Annotated[Written, _method(partial(choose, "retriever"))]
 
 
 class Entry(BaseModel):
-    """The value of a key of a YAML file. `faults` has the mistakes that its types do not.
+    """The value of a key of a YAML file.
 
-    Attributes:
-        named: key → the group whose ids it has.
+    The context of its check: id of an index → its parts, and None → whether names of data sets are looked up.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    named: ClassVar[Mapping[str, str]] = {}
-    _keys: KeyPath = ()
-
-    @property
-    def id(self) -> str:
-        """Its key in the file."""
-        return str(self._keys[-1])
-
-    def faults(self) -> Faults:
-        """The keys of each wrong value, and the message."""
-        yield from ()
+    id: str = ""  # its key in the file
 
 
-class OfTexts(Entry):
-    """An entry that may read documents."""
-
-    documents: str = ""
-    text: Names = []  # the fields that are read of them; [] = the usual ones
-
-    def faults(self) -> Faults:
-        if self.text and (",".join(self.text) not in CHOICES or not self.documents or self.documents in BUILT_IN):
-            choices = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
-            yield ("text",), f"text [{', '.join(self.text)}]: expected {choices}, beside `documents`"
+def _lacking(info: ValidationInfo, method: str, index: str, parts: set[str]) -> tuple[object, str]:
+    """The fault of a method that reads parts which its index lacks, for `refuse`."""
+    lacking = sorted(parts - {*(info.context or {}).get(index, parts if index else ())})
+    said = f"index {index} has no part" if index else "give an `index` with the part"
+    return lacking, f"{method}: {said} {' and no part '.join(lacking)}"
 
 
-class IndexEntry(OfTexts):
+class IndexEntry(Entry):
     """A prebuilt index of Pyserini, or documents with the parts made of them."""
 
+    documents: DataSet = ""
+    text: Fields = []
     prebuilt: str = ""
-    count: Bounds | None = None  # fewest and most documents
+    count: Annotated[
+        list[PositiveInt],
+        BeforeValidator(lambda count: count if isinstance(count, list) else [count, count]),
+        Field(min_length=2, max_length=2),
+    ] = []  # fewest and most documents; a number is both
     parts: dict[str, dict[str, Any] | None] = Field(min_length=1)  # dense: encoder and its settings; bm25; …
     needs: Needs = {}
 
-    def faults(self) -> Faults:
-        yield from super().faults()
-        if bool(self.prebuilt) == bool(self.documents):
-            yield (), "give either `prebuilt` or `documents`"
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        refuse((bool(self.prebuilt) == bool(self.documents), "give either `prebuilt` or `documents`"))
         for name, its in self.parts.items():
-            said = problems_of(partial(self.origins, name))
-            if not said and part(name).made_of and (self.prebuilt or not {*self.origins(name)} & {*self.parts}):
-                said = [f"{name} is made of {' or '.join(self.origins(name))}, which the index lacks"]
-            if name == USUAL and "encoder" not in (its or {}):
-                said.append(f"{name} needs an encoder, as {name}: {{encoder: minilm}}")
-            yield from ((("parts",), one) for one in said)
-
-    def origins(self, name: str) -> tuple[str, ...]:
-        """The parts that a part can be made of; InputError: an unknown part or setting, a value out of range."""
-        return tuple(part(name).origins(choose("part", spec_part(name, self.parts[name]), "parts").params))
+            of = part(name).origins(choose("part", spec_part(name, its), "parts").params)
+            refuse(
+                (of and not {*of} & {*self.parts}, f"parts: {name} is made of {' or '.join(of)}, which the index lacks")
+            )
+        return self
 
 
 class QuerySet(Entry):
     """Topics with their judgements; its id is unique over all specs."""
 
-    topics: str
-    qrels: str
+    topics: DataSet
+    qrels: DataSet
     title: str = ""
-    about: str = ""
-    protocols: Protocols = []  # the default: the one that belongs to the name of the judgements
+    protocols: list[Protocol] = Field(default_factory=lambda data: [named_protocol(data.get("qrels", ""))])
     measures: Measures = []  # those of the spec where there are none
     runs: str = ""  # pattern of the folder or file names of published runs for these topics
     remove_query: bool = False  # whether the document whose id is that of a topic is left out of its run
     kinds: dict[str, str] = {}  # kind of its topics: their name; each has means of its own
     needs: Needs = {}
 
-    def model_post_init(self, context: Any) -> None:
-        """Set the default protocol."""
-        super().model_post_init(context)
-        self.protocols.extend([] if self.protocols else [named_protocol(self.qrels)])
-
 
 class ValidationSet(Entry):
     """Topics with their original labels, for the validation of a training."""
 
-    topics: str
-    qrels: str
+    topics: DataSet
+    qrels: DataSet
 
 
-class Model(OfTexts):
+class Model(Entry):
     """A model to train: a query encoder on the vectors of an index, or one that reads texts.
 
     Models of texts begin with the model that `start` names; a masked language model has neither topics nor labels.
     """
 
-    named = {"index": "indexes", "candidates": "indexes"}
-    train: Training  # the kind of model, with options of `train`
-    topics: str = ""
-    qrels: str = ""
+    train: Annotated[Written, _method(training_of)]  # the kind of model, with options of `train`
+    documents: DataSet = ""
+    text: Fields = []
+    topics: DataSet = ""
+    qrels: DataSet = ""
     index: str = ""  # whose vectors or texts it is trained on, in place of `documents`
-    labels: Labels | None = None  # a labeler, with options of its command
-    negatives: Filter | None = None  # or a filter of mined negatives
+    labels: Annotated[Written, _method(choose_labels)] | None = None  # a labeler, with options of its command
     first: Retriever = Written("dense")  # of the candidates of the training queries
     candidates: str = ""  # the index that it retrieves from; "" = the model's own
     validation: ValidationSet | None = None
-    start: Start = ""  # a name or {model: ID}; of a query encoder "" = the index's
+    start: str | dict[str, str] = ""  # a name or {model: ID}; of a query encoder "" = the index's
     needs: Needs = {}  # of its training
-    step_needs: dict[str, Needs] = {}  # of the steps before it, some of STEPS: {labels: needs}
+    step_needs: dict[Literal["candidates", "labels"], Needs] = {}  # of the steps before it
     note: str = ""  # on all published cells that stand on it: what its training has otherwise than the paper
 
-    @property
-    def reads_texts_alone(self) -> bool:
-        """Whether it learns from texts without queries."""
-        kind = self.train.name
-        return kind in names("trained-model") and "topics" not in find("trained-model", kind).needs
-
-    @property
-    def filters(self) -> str:
-        """The filter of its negatives by vectors, or ""."""
-        return self.negatives.name if self.negatives and self.negatives.name != "none" else ""
-
-    def faults(self) -> Faults:
-        yield from super().faults()
+    @model_validator(mode="after")
+    def _whole(self, info: ValidationInfo) -> Self:
         kind, query = self.train.name, self.train.name == "query"
-        made = [name for name in STEPS if name == "candidates" or getattr(self, name)]
-        for name in {*self.step_needs} - {*made}:
-            yield ("step_needs",), f"step_needs {name}; {nearest(name, made)}"
-        of_queries = ("topics", "qrels", "labels", "negatives", "candidates", "validation")
-        if self.reads_texts_alone:
-            for key in filter(partial(getattr, self), of_queries):
-                yield (key,), f"{key}: {kind} is trained on texts alone; leave it out"
-        else:
-            for wrong, said in (
-                (not self.topics, "key topics is missing"),
-                (not self.qrels, "key qrels is missing"),
-                (bool(self.labels) == bool(self.negatives), "give either `labels` or `negatives`"),
-                (query and self.negatives, "a query encoder is trained on `labels`"),
-                (query and self.documents, "a query encoder is trained on the vectors of an `index`"),
-                (not (self.index or self.candidates), "give `candidates`, the index that `first` retrieves from"),
-            ):
-                if wrong:
-                    yield (), said
-        if bool(self.index) == bool(self.documents):
-            yield (), "give either `index` or `documents`"
-        if not query and not self.start:
-            yield (), "give `start`, the model that the training begins with, or none"
+        alone = "topics" not in find("trained-model", kind).needs  # it learns from texts without queries
+        given = {key: getattr(self, key) for key in ("topics", "qrels", "labels", "candidates", "validation")}
+        source, labels = self.candidates or self.index, self.labels
+        refuse(
+            *((alone and its, f"{key}: {kind} is trained on texts alone; leave it out") for key, its in given.items()),
+            *((not alone and not given[key], f"key {key} is missing") for key in ("topics", "qrels", "labels")),
+            (not alone and not source, "give `candidates`, the index that `first` retrieves from"),
+            (bool(self.index) == bool(self.documents), "give either `index` or `documents`"),
+            (not query and not self.start, "give `start`, the model that the training begins with, or none"),
+            *([_lacking(info, "model query", self.index, {USUAL})] if query else []),
+            *([_lacking(info, f"retriever {self.first.name}", source, parts_read("retriever", self.first))]
+              if source and not alone else []),
+            *([_lacking(info, f"labels {labels.name}", self.index, parts_of(choose_labels(labels)[0].needs))]
+              if labels else []),
+        )  # fmt: skip
+        return self
 
 
 class Condition(Entry):
     """One system: a retrieval, or a fusion, expansion or reranking of other conditions."""
 
-    named = {
-        **{"of": "conditions", "against": "conditions", "index": "indexes", "model": "models"},
-        **dict.fromkeys(("query_sets", "needs"), "query_sets"),
-    }
     title: str
     retrieve: Retriever | None = None
-    prf: Feedback | None = None  # that the retrieval searches again by
-    fuse: Fusion | None = None
-    aggregate: Aggregation | None = None  # passages to documents
-    expand: Expander | None = None
+    prf: Annotated[Written, _method(partial(choose, "feedback"))] | None = None  # that the retrieval searches again by
+    fuse: Annotated[Written, _method(lambda use: fusion(use, 0, "fuse"))] | None = None
+    aggregate: Annotated[Written, _method(passages)] | None = None  # passages to documents
+    expand: Annotated[Written, _method(partial(choose, "expander"))] | None = None
     rerank: Annotated[list[Reranker], Several] = []  # one after the other
     of: Annotated[Names, Several] = []  # the conditions that are fused, or the one that the step is of
     against: str = ""  # the condition that its values are compared with; "" = the one that is reranked
@@ -220,8 +324,7 @@ class Condition(Entry):
     model: str = ""  # encodes the queries; "" = the encoder of the index
     contexts: list[PositiveInt] = []  # a sweep: a run for each number of reranked candidates
     query_sets: Names = []  # none = all; [NOWHERE] = it is there for others
-    planned: str = ""  # what the toolkit lacks
-    runs: Names = []  # name patterns of published run files of this system
+    runs: Names = []  # name patterns of published run files of this system; alone, it is a run of others
     figure: str = ""  # of the paper that the sweep draws
     note: str = ""
     needs: dict[str, Needs] = {}  # query set: what its last step needs there
@@ -233,13 +336,8 @@ class Condition(Entry):
 
     @property
     def ways(self) -> list[str]:
-        """The keys that say how it is made, one at most."""
-        return [key for key in ("retrieve", "fuse", "aggregate", "expand", "rerank") if getattr(self, key)]
-
-    @property
-    def published(self) -> bool:
-        """Whether it is a run of others, without steps here."""
-        return bool(self.runs) and not (self.ways or self.planned)
+        """The keys that say how it is made, one at most; [] = it is a published run."""
+        return [key for key in WAYS if getattr(self, key)]
 
     @property
     def base(self) -> str:
@@ -249,71 +347,101 @@ class Condition(Entry):
     def measured_on(self, query_set: QuerySet) -> bool:
         return query_set.id in (self.query_sets or (query_set.id,))
 
-    def uses(self) -> list[tuple[str, str, Written]]:
-        """The methods that read an index: the key, kind and written form of each."""
-        named = [("retrieve", "retriever", self.retrieve), ("expand", "expander", self.expand)]
-        named += [("rerank", "reranker", use) for use in self.rerank]
-        return [(key, kind, use) for key, kind, use in named if use]
+    def uses(self) -> list[tuple[str, Written]]:
+        """The methods that read an index: the kind and written form of each."""
+        named = [("retriever", self.retrieve), ("expander", self.expand), *(("reranker", use) for use in self.rerank)]
+        return [(kind, use) for kind, use in named if use]
 
-    def faults(self) -> Faults:
+    @model_validator(mode="after")
+    def _whole(self, info: ValidationInfo) -> Self:
         ways, of = self.ways, len(self.of)
-        if len(ways) != 1 and not ((self.planned or self.published) and not ways):
-            yield (), "give one of retrieve, fuse, aggregate, expand and rerank, or planned, or runs alone"
-        for way in ways:
-            if not (of > 1 if way == "fuse" else of == (way != "retrieve")):
-                wanted = {"fuse": "two or more", "retrieve": "none"}.get(way, "one")
-                yield (), f"`of` has {of} entries; {way} takes {wanted}"
-            if way not in ("fuse", "aggregate") and not self.index:
-                yield (), "key index is missing"
-        if self.prf:
-            retriever = [self.retrieve.name] if self.retrieve else []
-            yield from ((("prf",), said) for said in problems_of(partial(check_feedback, self.prf.name, retriever)))
-        if self.contexts and any("context" in use.params for use in self.rerank):
-            yield ("rerank",), "context: stands here, and contexts too; leave one out"
-        elif self.contexts and not any(map(has_context, self.rerank)):
-            yield ("contexts",), f"contexts: no reranker with a context, {[use.name for use in self.rerank]}"
+        wanted = {WAYS[way]: of > 1 if way == "fuse" else of == (way != "retrieve") for way in ways}
+        refuse(
+            (len(ways) != 1 and (ways or not self.runs), f"give one of {', '.join(WAYS)}, or runs alone"),
+            *((not good, f"`of` has {of} entries; {ways[0]} takes {takes}") for takes, good in wanted.items()),
+            ({*ways} - {"fuse", "aggregate"} and not self.index, "key index is missing"),
+            (self.contexts and not any(map(has_context, self.rerank)), "contexts: no reranker with a context"),
+            *(_lacking(info, f"{kind} {use.name}", self.index, parts_read(kind, use)) for kind, use in self.uses()),
+        )
+        return self
 
 
 class Work(Entry):
-    """A study, tuning, recovery or diagnosis with the options of its command."""
+    """A study, tuning, recovery or diagnosis with the options of its command, which checks their values."""
 
     model_config = ConfigDict(extra="allow")
-    named = {"of": "conditions", "query_set": "query_sets"}
-    beside: list[Teacher] = []  # of a recovery
+    module: str  # the name of its command, not in the file
     needs: Needs = {}
 
     @property
-    def kind(self) -> str:
-        """The kind of its record."""
-        return WORKS[str(self._keys[0])]
-
-    @property
-    def module(self) -> str:
-        """The name of its command."""
-        return MODULES.get(self.kind, self.kind)
-
-    @property
     def options(self) -> dict[str, Any]:
-        """The options of the command, without `beside`."""
+        """The options of the command."""
         return self.model_extra or {}
 
-    def faults(self) -> Faults:
-        flags = flags_of(self.module)
-        known = {name[2:].replace("-", "_") for name in flags if name.startswith("--")} | {*self.named}
-        unknown = sorted(self.model_fields_set - known - {"needs"})
-        for name in unknown:
-            yield (name,), f"{self.module} has no option {name}; {nearest(name, known)}"
-        if "of" in self.options and "query_set" not in self.options:
-            yield ("of",), "of: needs the query set of the run; give query_set"
-        if self.kind == "study" and not unknown:
-            yield from (((), said) for said in problems_of(self._check_study))
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        known = {name[2:].replace("-", "_") for name in flags_of(self.module)} | {"of", "query_set"}
+        unknown = sorted({*self.options} - known)
+        refuse(*((True, f"{self.module} has no option {name}; {nearest(name, known)}") for name in unknown))
+        return self
 
-    def _check_study(self) -> None:
-        from rnnreranker.lab.study.request import EVERYDAY, StudyRequest, check
 
-        options = {name: value for name, value in self.options.items() if name not in self.named}
-        options |= {key: with_folders(options[key]) for key in MODEL_OPTIONS if key in options}
-        typed = {name: options.pop(name) for name in EVERYDAY if name in options}
-        model = Written.read(options.pop("model", StudyRequest.model)).beside(typed, "model")
-        named = {name: options.pop(name, name) for name in ("index", "topics", "qrels")}
-        check(StudyRequest(**named, **options, model=model))
+class Spec(Entry):
+    """What is measured on a collection; groups of entries are by id."""
+
+    schema_: Literal[3] = Field(alias="schema")
+    name: str
+    title: str
+    about: str
+    query_sets: dict[str, QuerySet] = {}
+    measures: Measures = []
+    compare: Names = []  # with their base (none = all); their values are kept by topic
+    by_topic: bool = True  # whether they are
+    hits: int = 1000
+    indexes: dict[str, IndexEntry] = {}
+    redundancy: str = ""  # the index whose vectors say how alike the first documents of a run are; "" = nothing does
+    notes: str = ""  # printed under the results
+    parts: Names = []  # names in `parts/`, whose entries come first
+    models: dict[str, Model] = {}
+    conditions: dict[str, Condition] = {}
+    studies: dict[str, Work] = {}
+    tunings: dict[str, Work] = {}
+    recoveries: dict[str, Work] = {}
+    diagnoses: dict[str, Work] = {}
+    expected: dict[str, dict[str, dict[str, dict[str, float | None]]]] = {}  # query set: run: protocol: measure: value
+    needs: Needs = {}
+    links: dict[Any, Any] = {}  # not in the file: group and id of an entry → those that it stands on
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        runs = [name for entry in self.conditions.values() for name in entry.run_names]
+        expected = [{*self.expected} - {*self.query_sets}, *({*by_run} - {*runs} for by_run in self.expected.values())]
+        with_vectors = [name for name, index in self.indexes.items() if USUAL in index.parts]
+        said = f"redundancy: {self.redundancy}: no such index with a part {USUAL}"
+        refuse(
+            (not self.conditions and not self.works, "conditions: none here and none in the parts"),
+            (not all(map(self.measures_of, self.query_sets.values())), "measures: expected at least one name"),
+            ({*self.compare} - {*self.measures}, f"compare: expected some of {', '.join(self.measures)}"),
+            (self.redundancy not in ("", *with_vectors), said),
+            *((names, f"expected: {', '.join(names)}: no such query set or run") for names in expected),
+        )
+        return self
+
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """All studies, tunings, recoveries and diagnoses."""
+        return tuple({**self.studies, **self.tunings, **self.recoveries, **self.diagnoses}.values())
+
+    def condition(self, name: str) -> Condition:
+        """The condition of an id; InputError: unknown."""
+        known = self.conditions
+        refuse((name not in known, f"{name}: no such condition in {self.name}; {nearest(name, known)}"))
+        return known[name]
+
+    def measures_of(self, query_set: QuerySet) -> Measures:
+        """The measures of a query set."""
+        return query_set.measures or self.measures
+
+    def conditions_of(self, query_set: QuerySet) -> tuple[Condition, ...]:
+        """The conditions that are measured on a query set."""
+        return tuple(entry for entry in self.conditions.values() if entry.measured_on(query_set))

@@ -1,163 +1,177 @@
-"""Specs: collections with their indexes, query sets, models, conditions and works; `link_faults` checks their links."""
+"""From YAML to a spec: all mistakes of a file and its parts at once, each with file:line."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import Field
+from pydantic import ValidationError
 
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest, refuse
+from rnnreranker.base.files import read_text
 from rnnreranker.base.method import methods, names
-from rnnreranker.base.strict import KeyPath
-from rnnreranker.index.request import USUAL
-from rnnreranker.parts.base import part, parts_of
-from rnnreranker.regress.specs.entries import (
-    NOWHERE,
-    WORKS,
-    Condition,
-    Entry,
-    Faults,
-    IndexEntry,
-    Model,
-    QuerySet,
-    Work,
-)
-from rnnreranker.regress.specs.methods import Measures, Names, Needs, choose_labels, models_in, parts_read, teacher
-from rnnreranker.train.models import NOTHING
+from rnnreranker.base.strict import KeyPath, parse_yaml
+from rnnreranker.parts.base import part
+from rnnreranker.regress.specs.entries import NOWHERE, Entry, QuerySet, Spec, models_in
 
 E = TypeVar("E", bound=Entry)
-KINDS: dict[str, type[Entry]] = {
-    **{"indexes": IndexEntry, "models": Model, "conditions": Condition, "query_sets": QuerySet},
-    **dict.fromkeys(WORKS, Work),
+YAML = (".yaml", ".yml")
+WORKS = {"studies": "study", "tunings": "tune", "recoveries": "recover", "diagnoses": "diagnose"}  # key → command
+GROUPS = ("indexes", "models", "conditions", "query_sets", *WORKS)  # keys of a spec whose entries have ids
+NAMED: dict[str, dict[str, str]] = {  # group → key of its entries → the group whose ids it has
+    "models": {"index": "indexes", "candidates": "indexes"},
+    "conditions": {
+        **{"of": "conditions", "against": "conditions", "index": "indexes", "model": "models"},
+        **{"query_sets": "query_sets", "needs": "query_sets"},
+    },
+    **{group: {"of": "conditions", "query_set": "query_sets"} for group in WORKS},
 }
-LEVELS = ("query set", "condition", "protocol", "measure")  # of `expected`
-MODELS_FOR = {"model": "query", "retrieve": "sparse", "rerank": "cross"}  # key of a condition → kind of model
+MODELS_FOR = {"model": ["query"], "retrieve": ["sparse"], "rerank": ["cross"]}  # key of a condition → kinds of model
 
 
-class Spec(Entry):
-    """What is measured on a collection."""
+class SpecFile:
+    """A YAML file, perhaps with its parts.
 
-    schema_: Literal[3] = Field(alias="schema")
-    name: str
-    title: str
-    about: str
-    query_sets: tuple[QuerySet, ...] = ()
-    measures: Measures = Field([])
-    compare: Names = Field([])  # with their base (none = all); their values are kept by topic
-    by_topic: bool = True  # whether they are
-    tolerance: float = 0.0005  # absolute, on every measure
-    hits: int = 1000
-    redundancy: str = ""  # the index whose vectors say how alike the first documents of a run are; "" = nothing does
-    notes: str = ""  # printed under the results
-    parts: Names = Field([])  # names in `parts/`, whose entries come first
-    indexes: tuple[IndexEntry, ...] = ()
-    models: tuple[Model, ...] = ()
-    conditions: tuple[Condition, ...] = ()
-    studies: tuple[Work, ...] = ()
-    tunings: tuple[Work, ...] = ()
-    recoveries: tuple[Work, ...] = ()
-    diagnoses: tuple[Work, ...] = ()
-    expected: dict[str, dict[str, dict[str, dict[str, float | None]]]] = Field({})
-    needs: Needs = Field({})
+    Attributes:
+        content: the mapping, which must not be changed; lines: path of keys → file and line.
+        problems: (file, line) and message of each mistake.
 
-    @property
-    def works(self) -> tuple[Work, ...]:
-        """All studies, tunings, recoveries and diagnoses."""
-        return (*self.studies, *self.tunings, *self.recoveries, *self.diagnoses)
-
-    @property
-    def published(self) -> bool:
-        """Whether one of its conditions is a published run."""
-        return any(condition.published for condition in self.conditions)
-
-    @property
-    def dense_encoder(self) -> str:
-        """The encoder of its first index with vectors, or the start of a trained one, or ""."""
-        encoder: Any = next(
-            ((entry.parts[USUAL] or {})["encoder"] for entry in self.indexes if USUAL in entry.parts), ""
-        )
-        while named := models_in(encoder):
-            encoder = self.model(named[0]).start
-        return str(encoder) if encoder != NOTHING else "a model trained from nothing"
-
-    def _named(self, group: Sequence[E], name: str, kind: str) -> E:
-        for entry in group:
-            if entry.id == name:
-                return entry
-        raise InputError(f"{name}: no such {kind} in {self.name}; {nearest(name, [entry.id for entry in group])}")
-
-    def condition(self, name: str) -> Condition:
-        """The condition of an id; InputError: unknown."""
-        return self._named(self.conditions, name, "condition")
-
-    def index(self, name: str) -> IndexEntry:
-        return self._named(self.indexes, name, "index")
-
-    def model(self, name: str) -> Model:
-        return self._named(self.models, name, "model")
-
-    def query_set(self, name: str) -> QuerySet:
-        return self._named(self.query_sets, name, "query set")
-
-    def measures_of(self, query_set: QuerySet) -> Sequence[str]:
-        """The measures of a query set."""
-        return query_set.measures or self.measures
-
-    def conditions_of(self, query_set: QuerySet) -> tuple[Condition, ...]:
-        """The conditions that are measured on a query set."""
-        return tuple(entry for entry in self.conditions if entry.measured_on(query_set))
-
-    def faults(self) -> Faults:
-        if not self.conditions and not self.works:
-            yield ("conditions",), "conditions: none here and none in the parts"
-        if not self.measures and not all(entry.measures for entry in self.query_sets):
-            yield ("measures",), "measures: expected a list with at least one name"
-        for name in {*self.compare} - {*self.measures}:
-            yield ("compare",), f"compare {name}: not among the measures; {nearest(name, self.measures)}"
-        if self.redundancy and not any(self.redundancy == one.id and USUAL in one.parts for one in self.indexes):
-            said = f"redundancy: {self.redundancy}: no such index with a part {USUAL}"
-            yield ("redundancy",), f"{said}; expected an index of the spec with vectors"
-        runs = [name for entry in self.conditions for name in entry.run_names]
-        known = {
-            one.id: {run: {name: dict.fromkeys(self.measures_of(one)) for name in one.protocols} for run in runs}
-            for one in self.query_sets
-        }
-        yield from _unknown(self.expected, known, ("expected",))
-
-
-def _unknown(value: Mapping[str, Any], known: Mapping[str, Any], keys: KeyPath) -> Faults:
-    """Unknown names in `expected`; known: those of each level."""
-    for name, inner in value.items():
-        if name not in known:
-            yield (*keys, name), f"expected {name}: no such {LEVELS[len(keys) - 1]}; {nearest(name, known)}"
-        elif isinstance(inner, Mapping):
-            yield from _unknown(inner, known[name], (*keys, name))
-
-
-def link_faults(groups: Mapping[str, Mapping[str, Any]], ids: Mapping[str, Collection[str]]) -> Faults:
-    """Wrong links between entries, missing parts of indexes, and cycles.
-
-    groups: group → id → entry, without those that have mistakes of their own; ids: group → all ids.
+    Raises:
+        InputError: no such file, or not a YAML mapping.
     """
-    needing: dict[KeyPath, list[KeyPath]] = {}
-    for group, entries in groups.items():
-        for entry in entries.values():
-            needing[group, entry.id] = [(of, name) for _, name, of, _ in links(entry)]
-            for key, name, of, kind in links(entry):
-                model = groups["models"].get(name) if of == "models" and kind else None
-                if name not in ids[of]:
-                    yield (group, entry.id, key), f"{key} {name}: not in {of}; {nearest(name, ids[of])}"
-                elif model and model.train.name not in kind.split(" or "):
-                    said = f"is trained as {model.train.name}; expected a model of `{kind}`"
-                    yield (group, entry.id, key), f"{key} {name}: {said}"
-            for key, method, name, parts in _reads(entry):
-                index = groups["indexes"].get(name)
-                if lacking := sorted(parts - {*(index.parts if index else parts if name else ())}):
-                    of = f"index {name} has no part" if name else "give an `index` with the part"
-                    yield (group, entry.id, key), f"{method}: {of} {' and no part '.join(lacking)}"
+
+    def __init__(self, path: Path) -> None:
+        content, lines = parse_yaml(read_text(path, "spec"), path)
+        refuse((not isinstance(content, dict), f"{path}:1: expected a mapping with schema, name, …"))
+        self.path = path
+        self.content: dict[str, Any] = content
+        self.lines = {keys: (path, line) for keys, line in lines.items()}
+        self.problems: list[tuple[Any, str]] = []
+
+    def where(self, keys: KeyPath) -> tuple[Path, int]:
+        """File and line of a path of keys, or of its nearest parent."""
+        while keys not in self.lines:
+            keys = keys[:-1]
+        return self.lines[keys]
+
+    def problem(self, keys: KeyPath, text: str) -> None:
+        """Note a problem at a path of keys."""
+        self.problems.append((self.where(keys), text))
+
+    def add(self, path: Path) -> None:
+        """Put the entries of a part before those of this file."""
+        part = SpecFile(path)
+        for key, entries in part.content.items():
+            own = self.content.get(key, {})
+            if not (isinstance(own, dict) and isinstance(entries, dict)):
+                self.problems.append((part.where((key,)), f"{key}: expected entries by id, as in a part"))
+                continue
+            for name in {*own} & {*entries}:
+                self.problem((key, name), f"{name} stands a second time among the {key}, here or in the parts")
+            self.content = {**self.content, key: {**entries, **own}}
+        self.lines = {**part.lines, **self.lines}
+
+    def made(self, kind: type[E], context: Any = None) -> E:
+        """The entry of the content; InputError: all mistakes, each with file:line."""
+        made = None
+        try:
+            made = kind.model_validate(self.content, context=context)
+        except ValidationError as error:
+            for one in error.errors(include_url=False):
+                text = _said(one)
+                self.problem((*one["loc"], text.partition(":")[0]), text)  # which may begin with a key
+        if self.problems or made is None:
+            said = sorted(dict.fromkeys(self.problems), key=lambda one: (one[0][0] != self.path, *one[0]))
+            raise InputError("; ".join(f"{path}:{line}: {text}" for (path, line), text in said))
+        return made
+
+
+def _said(error: Any) -> str:
+    """An error of pydantic in our words."""
+    keys, kind = error["loc"], error["type"]
+    name = next((key for key in reversed(keys) if isinstance(key, str) and key != "[key]"), "the file")
+    if kind == "missing":
+        return f"key {name} is missing"
+    if kind == "extra_forbidden":
+        known = {field.alias or one for of in Entry.__subclasses__() for one, field in of.model_fields.items()}
+        return f"unknown key {name}; {nearest(name, known)}"
+    if kind == "value_error":
+        return f"{f'{name}: ' if len(keys) == 2 and keys[0] in GROUPS else ''}{error['ctx']['error']}"
+    expected = error["msg"].replace("Input should be", "expected").replace("valid dictionary", "mapping")
+    return f"{name}: {error['input']!r}; {expected.partition(' or instance')[0]}"
+
+
+def read_spec(path: Path, data: bool = False) -> Spec:
+    """The spec of a file with its parts. Conditions without an index get the only one of the spec.
+
+    data: look up the names of data sets too, which loads ir_datasets.
+
+    Raises:
+        InputError: all mistakes, each with file:line.
+    """
+    file = SpecFile(path)
+    listed = file.content.get("parts")
+    for given in reversed(listed if isinstance(listed, list) else []):
+        of_part = path.parent / "parts" / f"{given}.yaml"
+        if of_part.is_file():
+            file.add(of_part)
+        else:
+            file.problem(("parts",), f"parts {given}: no such file; {nearest(str(given), spec_names(of_part.parent))}")
+    if (name := file.content.get("name")) not in (None, path.stem):
+        file.problem(("name",), f"name {name}: this file is {path.name}; the two must be the same")
+    groups: dict[str, dict[str, Any]] = {}
+    for group in (group for group in GROUPS if isinstance(file.content.get(group), dict)):
+        usual = {"index": next(iter(groups["indexes"]))} if len(groups.get("indexes", ())) == 1 else {}
+        own = {"module": WORKS[group]} if group in WORKS else usual if group == "conditions" else {}
+        groups[group] = {
+            str(name): own | its | {"id": str(name)} if isinstance(its, dict) else its
+            for name, its in file.content[group].items()
+        }
+    file.content = file.content | groups
+    needing: dict[Any, Any] = {}
+    for keys, said in link_faults(groups, needing):
+        file.problem(keys, said)
+    indexes = groups.get("indexes", {}).items()
+    file.content = file.content | {"links": needing}
+    return file.made(
+        Spec, {None: data} | {name: its.get("parts") or () for name, its in indexes if isinstance(its, dict)}
+    )
+
+
+def links(entry: Mapping[str, Any], named: Mapping[str, str]) -> Iterator[tuple[str, str, str, list[str]]]:
+    """The names of others in an entry of a file: key, group, name, and kinds of model that it may be (none: any).
+
+    named: keys that have ids → their group.
+    """
+    for key, value in ((key, entry[key]) for key in dict.fromkeys([*named, *entry]) if key in entry):
+        if (of := named.get(key)) and value:
+            several = value if isinstance(value, list | dict) else [value]
+            yield from ((key, of, str(name), MODELS_FOR.get(key, [])) for name in several if name != NOWHERE)
+        for inner, its in value.items() if key == "parts" and isinstance(value, dict) else [(key, value)]:
+            encoder = part(inner).encoder if inner in names("part") else ""
+            kinds = [kind for kind, one in methods("trained-model").items() if encoder and one.trains == encoder]
+            yield from ((key, "models", name, kinds or MODELS_FOR.get(key, [])) for name in models_in(its))
+
+
+def link_faults(groups: Mapping[str, Mapping[str, Any]], needing: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Unknown names of entries, models of another kind, and cycles.
+
+    groups: group → id → entry in the file; needing: gets what each entry stands on.
+    """
+    for group, name, entry in ((group, name, its) for group, by_id in groups.items() for name, its in by_id.items()):
+        needing[group, name] = []
+        for key, of, other, kinds in links(entry, NAMED.get(group, {})) if isinstance(entry, dict) else ():
+            needing[group, name] += [(of, other)] if of in ("indexes", "models") or key == "of" else []
+            known = groups.get(of, {})
+            train = known[other].get("train") if isinstance(known.get(other), dict) else None
+            trained = next(iter(train), "") if isinstance(train, dict) else train
+            if other not in known:
+                yield (group, name, key), f"{key} {other}: not in {of}; {nearest(other, known)}"
+            elif kinds and trained not in kinds:
+                said = f"is trained as {trained}; expected a model of `{' or '.join(kinds)}`"
+                yield (group, name, key), f"{key} {other}: {said}"
     try:
         TopologicalSorter(needing).prepare()
     except CycleError as error:
@@ -165,67 +179,43 @@ def link_faults(groups: Mapping[str, Mapping[str, Any]], ids: Mapping[str, Colle
         yield cycle[0], f"cyclic steps: {' → '.join(name for _, name in reversed(cycle))}"
 
 
-def links(entry: Any) -> Iterator[tuple[str, str, str, str]]:
-    """The names of other entries in an entry: key, name, group, kind of a model ("" = any)."""
-    given = dict(entry) | (entry.model_extra or {})
-    of_condition = MODELS_FOR if isinstance(entry, Condition) else {}
-    for key, group in entry.named.items():
-        value = given.get(key) or ()
-        for name in [value] if isinstance(value, str) else value:
-            if (key, name) != ("query_sets", NOWHERE):
-                yield key, str(name), group, of_condition.get(key, "")
-    for key, value in given.items():
-        of_part = isinstance(entry, IndexEntry) and key == "parts"
-        for part_name, its in value.items() if of_part else [("", list(value) if isinstance(value, tuple) else value)]:
-            kind = _models_for(part_name) if of_part else of_condition.get(key, "")
-            yield from ((key, name, "models", kind) for name in models_in(its))
+def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[QuerySet, ...]]:
+    """The spec of a name, a query set's name or a YAML file, and its query sets: all, or the named one.
+
+    Raises:
+        InputError: an unknown name; as `read_spec`.
+    """
+    sets, specs = query_set_names(folder), spec_names(folder)
+    path = Path(name) if name.endswith(YAML) else folder / f"{name if name in specs else sets.get(name, name)}.yaml"
+    spec = read_spec(path, data)
+    whole = name in specs or name not in sets
+    return spec, tuple(one for one in spec.query_sets.values() if whole or one.id == name)
 
 
-def _models_for(name: str) -> str:
-    """The kinds of model whose encoder makes a part; "" = any."""
-    encoder = part(name).encoder if name in names("part") else ""
-    return " or ".join(kind for kind, one in methods("trained-model").items() if encoder and one.trains == encoder)
+def query_set_names(folder: Path) -> dict[str, str]:
+    """Query set → its spec, of all specs of a folder; InputError: an id of two specs.
 
-
-def _reads(entry: Any) -> Iterator[tuple[str, str, str, set[str]]]:
-    """The parts of indexes that an entry reads: key, method, index, parts."""
-    if isinstance(entry, Condition):
-        for key, kind, use in entry.uses():
-            yield key, f"{kind} {use.name}", entry.index, parts_read(kind, use)
-    elif isinstance(entry, Model) and not entry.reads_texts_alone:
-        if entry.labels:
-            yield "labels", f"labels {entry.labels.name}", entry.index, parts_of(choose_labels(entry.labels).needs)
-        if entry.filters:
-            yield "negatives", f"filter {entry.filters}", entry.index, {USUAL}
-        if entry.train.name == "query":
-            yield "train", "model query", entry.index, {USUAL}
-        if index := entry.candidates or entry.index:
-            yield "first", f"retriever {entry.first.name}", index, parts_read("retriever", entry.first)
-    elif isinstance(entry, Work) and "index" in entry.options:
-        for use in entry.beside:
-            yield "beside", f"teacher {use.name}", str(entry.options["index"]), parts_of(teacher(use).chosen.needs)
-
-
-def planned(spec: Spec, condition: Condition) -> str:
-    """What the toolkit lacks for a condition or one that it needs, or ""."""
-    lacking = (planned(spec, spec.condition(name)) for name in condition.of)
-    return condition.planned or next(filter(None, lacking), "")
+    A query set may have the name of its own spec, but of no other.
+    """
+    spec_of: dict[str, str] = {}
+    specs = spec_names(folder)
+    for spec in specs:
+        sets = SpecFile(folder / f"{spec}.yaml").content.get("query_sets")
+        for name in sets if isinstance(sets, dict) else ():
+            other = spec_of.setdefault(name, name if name in specs else spec)
+            said = f"{folder / spec}.yaml: query set {name} stands in {other} too; choose another id"
+            refuse((other != spec, said))
+    return spec_of
 
 
 def specs_folder(named: str | None = None) -> Path:
-    """The named folder of specs, else the checkout's `regressions/`, else the package's.
-
-    Raises:
-        InputError: the named folder does not exist.
-    """
-    if named is not None:
-        folder = Path(named)
-        if not folder.is_dir():
-            raise InputError(f"{named}: no such folder of specs; leave --specs out to use those of the package")
-        return folder
+    """The named folder of specs, else the checkout's `regressions/`, else the package's; InputError: none."""
     package = Path(__file__).resolve().parents[2]
-    checkout = package.parent / "regressions"
-    return checkout if checkout.is_dir() else package / "regressions"
+    known = [package.parent / "regressions", package / "regressions"] if named is None else [Path(named)]
+    folder = next(filter(Path.is_dir, known), None)
+    if folder is None:
+        raise InputError(f"{named}: no such folder of specs; leave --specs out to use those of the package")
+    return folder
 
 
 def spec_names(folder: Path) -> list[str]:
