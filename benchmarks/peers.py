@@ -24,8 +24,8 @@ from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.data.documents import load_documents
 from rnnreranker.methods.retrieve.base import run_of_rows
 from rnnreranker.parts.neighbours import open_neighbours
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.parts.vectors import QueryVectors
 
 DOCUMENTS, QUERIES, DIMENSION, CANDIDATES, K = 10_000, 200, 384, 60, 16

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import RnnReranker as RnnReranker
     from rnnreranker.parts.neighbours import NeighbourGraph as NeighbourGraph
     from rnnreranker.parts.neighbours import open_neighbours as open_neighbours
-    from rnnreranker.parts.terms.word_weights import label_distribution as label_distribution
+    from rnnreranker.parts.postings.word_weights import label_distribution as label_distribution
     from rnnreranker.parts.vectors import QueryVectors as QueryVectors
     from rnnreranker.parts.vectors import VectorSource as VectorSource
     from rnnreranker.parts.vectors import open_vectors as open_vectors

@@ -24,8 +24,8 @@ from rnnreranker import (
     open_vectors,
 )
 from rnnreranker.adapters import read_requests, rerank_requests, write_requests
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 
 DOCUMENTS, DIMENSION = 40, 6
 RNG = np.random.default_rng(2)

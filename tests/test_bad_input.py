@@ -294,7 +294,7 @@ def test_lines_of_documents(files: Path, content: bytes, expected: str) -> None:
 @pytest.mark.parametrize("encoder", ["5", '{"name": "minilm", "settings": {"old": 1}}', '{"settings": []}'])
 def test_a_description_that_is_not_understood(files: Path, expect_refusal: Refusal, encoder: str) -> None:
     parts = f'{{"dense": {{"encoder": {encoder}}}}}'
-    (files / "faiss" / "rnnreranker.json").write_text(f'{{"schema": 2, "parts": {parts}}}')
+    (files / "faiss" / "rnnreranker.json").write_text(f'{{"schema": 3, "parts": {parts}}}')
     expect_refusal(
         search, "--index faiss --topics topics.tsv --output out/run.txt", "rnnreranker.json does not describe"
     )

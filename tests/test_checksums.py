@@ -21,7 +21,7 @@ from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.part import NeighboursPart
-from rnnreranker.parts.terms.part import TermsPart
+from rnnreranker.parts.postings.part import TermsPart
 from rnnreranker.parts.texts import texts_of
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import DensePart
@@ -48,7 +48,7 @@ def without_checksums(index: Path) -> None:
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
     texts = [Document(f"d{row}", "ab" * (row % 7) + "cd" * (row % 5)) for row in range(30)]
-    parts = [DensePart(Letters()), TermsPart(TermParams()), NeighboursPart()]  # type: ignore[arg-type]
+    parts = [DensePart(Letters()), TermsPart.make(TermParams(), {}), NeighboursPart()]  # type: ignore[arg-type]
     return write_index(texts, tmp_path / "index", parts).path
 
 

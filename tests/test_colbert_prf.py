@@ -17,7 +17,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.methods.retrieve.late import LateRetriever
-from rnnreranker.parts.tokens.lexicon import NEAREST, Lexicon
+from rnnreranker.parts.tokens.neighbours import NEAREST, Lexicon
 from rnnreranker.parts.tokens.source import QueryTokens, TokenSource, write_tokens
 from rnnreranker.rnn.maxsim import ragged_maxsim
 from rnnreranker.runs import Run
@@ -126,7 +126,7 @@ PARAMS = ColbertParams(fb_docs=3, fb_clusters=8, fb_embeddings=5, fb_expansion_w
 def known_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """The made-up encoder has no tokenizer: its special tokens are given."""
     monkeypatch.setattr(
-        "rnnreranker.parts.tokens.lexicon.special_tokens", lambda name: np.array(SPECIAL, dtype=np.int32)
+        "rnnreranker.parts.tokens.neighbours.special_tokens", lambda name: np.array(SPECIAL, dtype=np.int32)
     )
     monkeypatch.setattr("rnnreranker.parts.tokens.source.LateEncoder.digest_of", lambda name: "y")
 

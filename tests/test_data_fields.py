@@ -17,7 +17,7 @@ from rnnreranker.data.documents import load_documents, texts_by_id
 from rnnreranker.data.fields import usual_fields
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
-from rnnreranker.parts.terms.word_weights import CollectionWeights
+from rnnreranker.parts.postings.word_weights import CollectionWeights
 from rnnreranker.search.inputs import document_texts
 
 TEXTS = ("Ottawa is the capital.", "It lies on a river.", "Winters bring snow.")

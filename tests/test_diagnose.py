@@ -17,8 +17,8 @@ from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.measures import cohesion, effects, skewness, terms
 from rnnreranker.lab.diagnose.verdict import LIKELY
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.rnn import reference
 
 

@@ -13,8 +13,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params, names
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 
 # K = 2 nearest on a line, by hand: 0 - 1 - 2 and 3 - 4 - 5 are two groups, 6 is alone and nobody's neighbour
 EDGES = [[1, 2], [0, 2], [1, 0], [4, 5], [3, 5], [4, 3], [0, 3]]

@@ -14,8 +14,8 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_neighbou
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.parts.neighbours import NeighbourGraph
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.graph import graph_similarity

@@ -16,7 +16,7 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import find_java, start_java
 from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.methods.feedback.base import Feedback, second_pass_impacts
-from rnnreranker.parts.impacts import QueryImpacts
+from rnnreranker.parts.postings.source import QueryImpacts
 from rnnreranker.search.__main__ import main as search
 
 

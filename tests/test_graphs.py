@@ -16,7 +16,7 @@ from rnnreranker.encode.kinds import LateEncoder, PairScorer, SparseEncoder
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.base import describe
-from rnnreranker.parts.impacts.part import ImpactParams, ImpactPart
+from rnnreranker.parts.postings.part import ImpactParams, ImpactPart
 from rnnreranker.parts.tokens.part import TokenParams, TokensPart
 from tests.test_cross_encoder import PAIRS, many_pairs
 from tests.test_encode_graph import LARGER

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from rnnreranker.base.method import find, make_params
 from rnnreranker.methods.feedback.base import Feedback, second_pass_impacts
 from rnnreranker.methods.retrieve.base import run_of_rows
-from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+from rnnreranker.parts.postings.source import ImpactSource, QueryImpacts
 from rnnreranker.runs import Run
 from tests.test_impact_search import of_index, of_search, world  # noqa: F401  a fixture
 from tests.test_impacts import made_up, written

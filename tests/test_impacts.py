@@ -12,9 +12,8 @@ from scipy.sparse import random as random_sparse
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import SparseEncoder
-from rnnreranker.parts import postings
-from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.impacts.part import whole
+from rnnreranker.parts.postings import source as postings
+from rnnreranker.parts.postings.source import ImpactSource, whole
 
 WORDS = [f"w{number}" for number in range(40)]
 TEXTS = ["w1 w2 w3", "w4", "", "w5 w6 w7 w8 w1 w1", "  ", "w9 " * 90, "w4", "w30 w31 w2"]
@@ -131,7 +130,7 @@ def test_types_are_as_small_as_they_can_be(tmp_path: Path) -> None:
             source.fetch(np.array([3, 1])).toarray() / (factor or 1), matrix[[3, 1]].toarray(), atol=0.5 / (factor or 1)
         )
         assert source.rows(["3", "x"]).tolist() == [3, -1]
-        assert source.document_frequencies.sum() == source.postings
+        assert source.document_frequencies.sum() == source.offsets[-1]
     assert np.load(written(tmp_path / "d", made_up(3, 70000, 1), ["a", "b", "c"]).folder / "terms.npy").dtype == "u4"
 
 

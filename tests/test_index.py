@@ -235,7 +235,7 @@ class LengthsPart(Part):
 def test_a_part_that_joins_later_gives_the_same_index(tmp_path: Path) -> None:
     parts = [DensePart(LetterEncoder()), LengthsPart()]
     write_index(documents(), tmp_path / "whole", parts, name="mine", inputs={"documents": "x"})
-    assert describe(tmp_path / "whole")["parts"]["lengths"] == {"longest": 49}
+    assert describe(tmp_path / "whole")["parts"]["lengths"] == {"settings": {}, "longest": 49}
     write_index(documents(), tmp_path / "out", [LengthsPart()], name="mine", inputs={"documents": "x"})
     before = content(tmp_path / "out")
     with pytest.raises(KeyboardInterrupt):
@@ -251,9 +251,9 @@ def test_a_part_that_joins_later_gives_the_same_index(tmp_path: Path) -> None:
 
 
 def test_a_description_of_another_schema_is_refused(tmp_path: Path) -> None:
-    for described in ({"schema": 1, "parts": {}}, {"schema": 3}, {}):
+    for described in ({"schema": 1, "parts": {}}, {"schema": 4}, {}):
         (tmp_path / "rnnreranker.json").write_text(json.dumps(described))
-        with pytest.raises(InputError, match="this version reads schema 2; make the index again"):
+        with pytest.raises(InputError, match="this version reads schema 3; make the index again"):
             describe(tmp_path)
 
 

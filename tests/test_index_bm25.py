@@ -111,10 +111,10 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
     topics.write_text("1\t北京图书馆\n2\tPYTHON\n3\t学\n")
     made = ["--documents", str(documents), "--output", str(output), "--parts", "bm25"]
     assert index([*made, "--parts", "bm25:language=zh"]) == 0
-    assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
+    assert describe(output)["parts"] == {"bm25": {"settings": {"language": "zh"}}}
     (tmp_path / "more.jsonl").write_text(lines[3])
     assert index(["--append", str(tmp_path / "more.jsonl"), "--output", str(output)]) == 0
-    assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
+    assert describe(output)["parts"] == {"bm25": {"settings": {"language": "zh"}}}
     with pytest.raises(InputError, match=r"holds an index of .*other bm25; give --overwrite"):
         index(made)
 

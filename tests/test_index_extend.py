@@ -19,8 +19,7 @@ from rnnreranker.index import build
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
-from rnnreranker.parts.neighbours import files as graph_files
-from rnnreranker.parts.neighbours import part as neighbours_part
+from rnnreranker.parts.neighbours import part as graph_files
 from rnnreranker.search.__main__ import main as search
 
 TEXTS = [" ".join(f"w{(number * step) % 23}" for step in (1, 3, 7, 11)) for number in range(1, 61)]
@@ -63,8 +62,7 @@ class SparseWords(WordEncoder):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks, and encoders that take no model."""
-    for module in (build, neighbours_part):
-        monkeypatch.setattr(module, "BLOCK", 8)
+    monkeypatch.setattr(build, "BLOCK", 8)
     monkeypatch.setattr(graph_files, "ROWS", 7)
     monkeypatch.setattr(WordEncoder, "encoded", 0)
     monkeypatch.setattr(WordEncoder, "fail_after", None)

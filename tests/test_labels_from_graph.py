@@ -22,8 +22,8 @@ from rnnreranker.labels.negatives import pairs_of
 from rnnreranker.labels.similarity import GraphSimilarity
 from rnnreranker.negatives import main as mine
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.parts.vectors.source import load_encoded_queries
 from rnnreranker.rnn import reference
 from rnnreranker.train.coder import check_index

@@ -13,8 +13,8 @@ from rnnreranker.base.method import Inputs, make_params
 from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.methods.rerank.lexboost import LexboostParams, boosted
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.search.__main__ import main as search
 
 DOCUMENTS = 120

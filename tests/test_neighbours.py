@@ -18,11 +18,10 @@ from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part, describe
-from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import open_neighbours
-from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours import part as graph_files
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, has_graph
+from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, write_graph
 from rnnreranker.parts.vectors import open_vectors
 
 VECTORS = np.array([[1, 0], [3, 4], [0.6, 0.8], [3, 4], [0, 1]], dtype=np.float32)
@@ -146,9 +145,15 @@ def _meta(**values: object) -> Callable[[Path], None]:
     ("change", "said"),
     [
         (lambda folder: (folder / "edges.u32.np").write_bytes(b"1234"), r"edges\.u32\.np: has 4 bytes but 2 neighbour"),
-        (lambda folder: (folder / "weights.f16.np").unlink(), r"weights\.f16\.np: no such file; make it again with"),
-        (_meta(version=9), r"pt_meta\.json: version 9 of a graph; this version reads 2"),
-        (_meta(k=0), r"doc_count 5, k 0; expected two integers >= 1"),
+        (
+            lambda folder: (folder / "weights.f16.np").unlink(),
+            r"weights\.f16\.np: has 0 bytes but 2 neighbours of 5 documents take 20",
+        ),
+        (
+            _meta(version=9),
+            r"pt_meta\.json: expected a corpus_graph in the format np_topk, .* and version 2 of rnnreranker",
+        ),
+        (_meta(k=0), r"pt_meta\.json: expected a corpus_graph in the format np_topk, doc_count and k >= 1"),
         (_meta(source="0123"), r"made from dense vectors 0123, but those of the index are [0-9a-f]{16}; make it again"),
         (_meta(docids="0123"), r"a graph of other documents than those of .*docid; make it again with index --parts"),
         (lambda folder: index_of(folder.parent, VECTORS[:4]), r"a graph of 5 documents, but .*docid has 4 docids"),
@@ -169,14 +174,14 @@ def test_a_graph_that_cannot_be_used_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("change", "row", "said"),
+    ("change", "row"),
     [
-        (_change("edges.u32.np", "<u4", 3, 5), 1, r"edges\.u32\.np: document 1 has neighbour 5; expected 0\.\.4; make"),
-        (_change("weights.f16.np", "<f2", 4, np.nan), 2, r"weights\.f16\.np: document 2 has NaN or infinite weights"),
+        (_change("edges.u32.np", "<u4", 3, 5), 1),
+        (_change("weights.f16.np", "<f2", 4, np.nan), 2),
     ],
 )
 def test_rows_are_looked_at_where_they_are_fetched(
-    change: Callable[[Path], None], row: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: Callable[[Path], None], row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Opening reads none of them, and rows beside a damaged one can be used."""
     change(graph_in(tmp_path, k=2))
@@ -186,7 +191,9 @@ def test_rows_are_looked_at_where_they_are_fetched(
     assert (edges.dtype, weights.dtype, edges.shape) == (np.uint32, np.float16, (4, 2))
     monkeypatch.setattr("rnnreranker.parts.neighbours.graph.CHECKED", 4)
     for look in (lambda: graph.fetch(np.arange(5)[::-1]), lambda: graph.neighbours([0, row]), graph.check_whole):
-        with pytest.raises(InputError, match=said) as refused:
+        with pytest.raises(
+            InputError, match=f"document {row} has a neighbour beyond 4, or a weight that is N"
+        ) as refused:
             look()
         assert "\n" not in str(refused.value)
 
@@ -212,7 +219,7 @@ def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Pa
     write_index(documents, tmp_path / "index", [LetterPart()], name="letters")
     before = describe(tmp_path / "index")
     vectors = unread(tmp_path / "index" / "vectors.npy")
-    assert not has_graph(tmp_path / "index", GraphParams())
+    assert not NeighboursPart.stands(tmp_path / "index", GraphParams())
     assert add_parts(tmp_path / "index", [NeighboursPart(GraphParams(4))]).documents == 40
     assert unread(tmp_path / "index" / "vectors.npy") == vectors
     after = describe(tmp_path / "index")
@@ -220,7 +227,7 @@ def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Pa
     graph = open_neighbours(tmp_path / "index", source.fingerprint)
     assert after["parts"]["neighbours"] == {
         "k": 4,
-        "wanted": 4,
+        "settings": {"k": 4, "by": None, "search": None},
         "of": "dense",
         "similarity": "inner product",
         "source": source.fingerprint,
@@ -232,23 +239,11 @@ def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Pa
     assert after["fingerprint"] == before["fingerprint"]
     assert after["inputs"] == before["inputs"]
     assert graph.k == 4
-    assert has_graph(tmp_path / "index", GraphParams())
-    assert has_graph(tmp_path / "index", GraphParams(4))
-    assert not has_graph(tmp_path / "index", GraphParams(5))
+    assert NeighboursPart.stands(tmp_path / "index", GraphParams())
+    assert NeighboursPart.stands(tmp_path / "index", GraphParams(4))
+    assert not NeighboursPart.stands(tmp_path / "index", GraphParams(5))
     np.save(tmp_path / "index" / "vectors.npy", random_vectors(40, seed=1))
-    assert not has_graph(tmp_path / "index", GraphParams(4))
-
-
-def test_the_graph_of_an_index_is_opened_without_its_vectors(tmp_path: Path) -> None:
-    documents = [Document(f"d{row}", f"text {row}") for row in range(40)]
-    write_index(documents, tmp_path / "index", [LetterPart()], name="letters")
-    add_parts(tmp_path / "index", [NeighboursPart(GraphParams(4))])
-    (tmp_path / "index" / "vectors.npy").write_bytes(b"")
-    assert open_index(str(tmp_path / "index")).graph.k == 4
-    add_parts(tmp_path / "index", [LetterPart()])
-    assert list(describe(tmp_path / "index")["parts"]) == ["dense"]
-    with pytest.raises(InputError, match=r"no neighbours in this index; add them with index --parts neighbours"):
-        _ = open_index(str(tmp_path / "index")).graph
+    assert not NeighboursPart.stands(tmp_path / "index", GraphParams(4))
 
 
 def test_a_folder_that_this_package_did_not_make_gets_a_graph(

@@ -11,12 +11,11 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
-from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import nearest as nearest_module
-from rnnreranker.parts.neighbours import on_device, open_neighbours, part
-from rnnreranker.parts.neighbours.files import write_graph
-from rnnreranker.parts.neighbours.nearest import ApproximateNeighbours, DenseNeighbours
-from rnnreranker.parts.neighbours.part import GraphParams, graph_source
+from rnnreranker.parts.neighbours import open_neighbours
+from rnnreranker.parts.neighbours import part as graph_files
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import graph_source, write_graph
 from rnnreranker.parts.vectors import open_vectors
 
 
@@ -43,16 +42,20 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_what_faiss_proposes_is_weighed_and_ordered_as_exact_search_does(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exact = DenseNeighbours(open_vectors(index))
+    vectors, exact = clustered().astype(np.float64), DenseNeighbours(open_vectors(index))
     source = graph_source(index, "dense", tmp_path / "work", "ivf", 8)
     edges, scores = source.nearest(np.arange(600), 8)
     found = edges != np.arange(600)[:, None]
-    np.testing.assert_array_equal(exact.similarities(np.arange(600), edges)[found], scores[found])
+    products = np.take_along_axis(vectors @ vectors.T, edges, axis=1)
+    np.testing.assert_allclose(products[found], scores[found], rtol=1e-12)
     assert (np.diff(scores, axis=1) <= 0).all()
     nearest, best = exact.nearest(np.arange(600), 8)
     shared = np.mean([len(set(a) & set(b)) / 8 for a, b in zip(edges.tolist(), nearest.tolist(), strict=True)])
     assert 0.9 <= shared <= 1
     assert (scores <= best + 1e-12).all()
+    assert graph_source(index, "dense", tmp_path / "work").search == "exact"
+    monkeypatch.setattr(graph_files, "EXACT", 599)
+    assert graph_source(index, "dense", tmp_path / "work").search == "ivf"
     monkeypatch.setattr(nearest_module, "GOAL", 1.0)
     wide = graph_source(index, "dense", tmp_path / "work", "ivf", 8)
     assert wide.width > source.width or shared == 1
@@ -84,48 +87,24 @@ def test_recall_is_measured_and_kept(
     assert f"neighbours: ivf has found {graph.origin.recall:.1%} of the 8 nearest of 100 documents that" in said[-1]
 
 
-def test_search_is_exact_up_to_a_number_of_documents(
-    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert graph_source(index, "dense", tmp_path / "work").search == "exact"
-    monkeypatch.setattr(part, "EXACT", 599)
-    found = graph_source(index, "dense", tmp_path / "work")
-    assert isinstance(found, ApproximateNeighbours)
-    assert found.search == "ivf"
-    assert graph_source(index, "dense", tmp_path / "work", "exact").search == "exact"
-    with pytest.raises(InputError, match="graph search ivf is of dense vectors; bm25 is searched exactly"):
-        graph_source(index, "bm25", tmp_path / "work", "ivf")
-    with pytest.raises(InputError, match="graph search ivf is of dense vectors; impact is searched exactly"):
-        GraphParams(by="impact", search="ivf")
-
-
-@pytest.mark.parametrize(("size", "columns"), [(1e-3, 2**16), (1, 704), (300, 96)])
-def test_products_in_half_precision_propose_the_same(
+@pytest.mark.parametrize(("size", "columns"), [(1e-3, 2**16), (1, 704), (1e30, 96)])
+def test_a_device_proposes_what_gives_the_same_graph(
     size: float, columns: int, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By torch on the processor, as on a GPU; some vectors are alike in half precision, and lengths differ."""
+    """By torch on the processor, as on a GPU; some vectors are nearly alike, and products may exceed float32."""
     pytest.importorskip("torch")
-    vectors = np.tile(clustered(), (4, 1)) * np.float32(size)
-    vectors[600:] += np.random.default_rng(2).standard_normal((1800, 16)).astype(np.float32) * np.float32(size / 20)
-    vectors[1000:1040] = vectors[1000] * (1 + np.arange(40, dtype=np.float32)[:, None] / 100_000)
-    vectors[50] *= 0
+    vectors = np.tile(clustered(), (4, 1))
+    vectors[1000:1040] = vectors[1000] * (1 + np.arange(40, dtype=np.float32)[:, None] / 10_000_000)
     vectors[51:] *= np.linspace(0.5, 1, 2349, dtype=np.float32)[:, None]
-    vectors *= np.float32(min(1, 200 / np.linalg.norm(vectors, axis=1).max()))
-    np.save(index / "vectors.npy", vectors)
+    np.save(index / "vectors.npy", vectors * np.float32(size))
     (index / "docid").write_text("".join(f"d{row}\n" for row in range(2400)))
-    write_graph(DenseNeighbours(open_vectors(index)), tmp_path / "plain", 3)
-    monkeypatch.setattr(on_device, "COLUMNS", columns)
-    monkeypatch.setattr(on_device, "READ", 704)
-    source = DenseNeighbours(open_vectors(index), ("cpu", "cpu"))
-    write_graph(source, tmp_path / "half", 3)
-    assert content(tmp_path / "half") == content(tmp_path / "plain")
-    scores, proposed = source.on_devices[0].propose(vectors[:50], 30, 1000)
-    true = vectors[:50].astype(float) @ vectors[1000:].astype(float).T
-    found = np.take_along_axis(true, proposed, axis=1)
-    assert (scores >= found).all()
-    assert (scores - found).max() <= 4e-3 * np.linalg.norm(vectors, axis=1).max() ** 2
-    assert (scores[:, -1] >= np.sort(true, axis=1)[:, -31]).all()
-    np.testing.assert_array_equal(scores, -np.sort(-scores, axis=1))
+    plain = DenseNeighbours(open_vectors(index))
+    monkeypatch.setattr(nearest_module, "COLUMNS_THERE", columns)
+    there = DenseNeighbours(open_vectors(index), ("cpu", "cpu"))
+    for first in (0, 800, 1600):
+        rows = np.arange(first, first + 800)
+        for found, expected in zip(there.nearest(rows, 3), plain.nearest(rows, 3), strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_an_approximate_graph_has_no_shares(index: Path) -> None:

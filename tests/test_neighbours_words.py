@@ -12,12 +12,11 @@ from scipy.sparse import csr_matrix
 from rnnreranker.data.document import Document
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.parts import postings
 from rnnreranker.parts.bm25.part import Bm25Part
-from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.neighbours import words as words_module
-from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, graph_source, has_graph
-from rnnreranker.parts.neighbours.words import WordNeighbours
+from rnnreranker.parts.neighbours.nearest import WordNeighbours
+from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, graph_source
+from rnnreranker.parts.postings import source as postings
+from rnnreranker.parts.postings.source import ImpactSource
 
 WORDS = 30
 
@@ -71,14 +70,7 @@ def test_cosines_are_those_of_loops(block: int, tmp_path: Path, monkeypatch: pyt
     expected = by_loops(weights, 6)
     assert edges.tolist() == expected[0]
     np.testing.assert_array_equal(scores, expected[1])
-    np.testing.assert_array_equal(source.similarities(np.arange(90), edges) * (edges != np.arange(90)[:, None]), scores)
     assert edges[5].tolist() == [5] * 6
-    later = by_loops(weights, 89)
-    for row, (found, values) in enumerate(zip(*source.nearest(np.arange(90), 4, first=50), strict=True)):
-        kept = [(edge, score) for edge, score in zip(later[0][row], later[1][row], strict=True) if edge >= 50]
-        kept = [(edge, score) for edge, score in kept if edge != row][:4]
-        kept += [(row, 0.0)] * (4 - len(kept))
-        assert list(zip(found.tolist(), values.tolist(), strict=True)) == kept
 
 
 TEXTS = ["The cats chase a mouse", "a mouse chases the cats, cats!", "", "dogs sleep", "the of", "sleeping dogs bark"]
@@ -86,14 +78,14 @@ LONG = " ".join(f"word{number % 37} cat" for number in range(60))
 
 
 @pytest.mark.jvm
-def test_words_weigh_what_lucene_gives_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_weigh_what_lucene_gives_them(tmp_path: Path) -> None:
     documents = [Document(f"d{row}", text) for row, text in enumerate([*TEXTS, LONG])]
     index = tmp_path / "index"
     write_index(documents, index, [Bm25Part()], name="words")
     add_parts(index, [NeighboursPart(GraphParams(3, "bm25"))], threads=1)
     graph = open_index(str(index)).graph
     assert (graph.origin.of, graph.origin.similarity) == ("bm25", "cosine")
-    assert has_graph(index, GraphParams(3, "bm25"))
+    assert NeighboursPart.stands(index, GraphParams(3, "bm25"))
 
     from pyserini.index.lucene import LuceneIndexReader
 
@@ -104,13 +96,9 @@ def test_words_weigh_what_lucene_gives_them(tmp_path: Path, monkeypatch: pytest.
     for row, one in enumerate(kept):
         for word in one:
             weights[row, words.index(word)] = reader.compute_bm25_term_weight(f"d{row}", word, analyzer=None)
-    monkeypatch.setattr(words_module, "BLOCK", 2)
     source = graph_source(index, "bm25", tmp_path / "work")
     assert isinstance(source, WordNeighbours)
-    found = np.zeros_like(weights)
-    offsets, terms, values = (np.load(source.words.folder / f"{name}.npy") for name in ("offsets", "terms", "weights"))
-    for row in range(len(documents)):
-        found[row, terms[offsets[row] : offsets[row + 1]]] = values[offsets[row] : offsets[row + 1]]
+    found = source.words.fetch(np.arange(len(documents))).toarray()
     np.testing.assert_allclose(found, weights, rtol=2e-6)
     assert graph.edges.tolist() == by_loops(found, 3)[0]
     assert graph.edges[4].tolist() == [4, 4, 4]  # stop words alone

@@ -18,8 +18,8 @@ from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.lab.recover.similarities import cases_of
 from rnnreranker.labels.similarity import GraphSimilarity
 from rnnreranker.parts.neighbours import open_neighbours
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.rnn import jaccard_similarity
 
 

@@ -171,8 +171,7 @@ WRONG = {
     "docids permuted": (lambda q, d, rng: (q, d[rng.permutation(len(d))]), APART),
     "queries permuted": (lambda q, d, rng: (q[rng.permutation(len(q))], d), APART),
     "another encoder": (lambda q, d, rng: (q, d @ np.linalg.qr(rng.normal(size=(48, 48)))[0].astype("f4")), APART),
-    "queries shifted": (lambda q, d, rng: (np.roll(q, 1, axis=0), d), "query vectors are shifted.* rows after fit"),
-    "documents shifted": (lambda q, d, rng: (q, np.roll(d, -1, 0)), "document vectors are shifted.* rows before fit"),
+    "queries shifted": (lambda q, d, rng: (np.roll(q, 1, axis=0), d), APART),
     "queries longer": (lambda q, d, rng: (100 * q, d), "document vectors have length 1, but query .* around 100;"),
     "documents shorter": (lambda q, d, rng: (q, d / 4), r"query vectors have length 1, but document .* around 0\.25;"),
 }

@@ -11,8 +11,8 @@ import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
 from rnnreranker.base.method import Inputs, find, make_params
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.rnn import reference
 from rnnreranker.search.__main__ import main as search
 

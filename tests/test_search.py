@@ -20,8 +20,8 @@ from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.index.request import IndexRequest
-from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.runs.fuse import fuse
 from rnnreranker.search.__main__ import main
@@ -351,7 +351,7 @@ def test_vectors_without_their_encoder_are_left_out(
     flags = ["--index", collection.file("index"), "--topics", collection.file("topics.tsv"), *words_too[-2:]]
     described = Path(collection.file("index")) / "rnnreranker.json"
     described.write_text(
-        json.dumps({"schema": 2, "parts": {"dense": {"encoder": {"name": "nobody/has-it", "settings": {}}}}})
+        json.dumps({"schema": 3, "parts": {"dense": {"encoder": {"name": "nobody/has-it", "settings": {}}}}})
     )
     try:
         words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
@@ -421,7 +421,7 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
         path.mkdir(parents=True, exist_ok=True)
         there = json.loads((path / "rnnreranker.json").read_text())["parts"] if len(made) > 1 else {}
         (path / "rnnreranker.json").write_text(
-            json.dumps({"schema": 2, "parts": there | {part: {} for part in recipe.chosen}})
+            json.dumps({"schema": 3, "parts": there | {part: {} for part in recipe.chosen}})
         )
         np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
         for part in set(recipe.chosen) - {"dense"}:

@@ -20,7 +20,7 @@ from rnnreranker.methods.retrieve.bm25 import Bm25Params
 from rnnreranker.methods.retrieve.bm25s import Bm25sRetriever
 from rnnreranker.methods.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
 from rnnreranker.parts.base import describe
-from rnnreranker.parts.terms.source import bm25_weights
+from rnnreranker.parts.postings.source import bm25_weights
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 
@@ -152,7 +152,7 @@ def test_chinese_words(tmp_path: Path) -> None:
         assert [docid for docid, _ in run["q"]] == ["b"]  # 北京大学 is a word of its own
         assert [docid for docid, _ in run["r"]] == ["d"]
     assert describe(path)["parts"]["terms"]["settings"] == {"language": "zh", "stemmer": "none"}
-    assert describe(path)["parts"]["terms"]["package"] == f"jieba {importlib.metadata.version('jieba')}"
+    assert describe(path)["parts"]["terms"]["encoder"]["name"] == f"jieba {importlib.metadata.version('jieba')}"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from rnnreranker.encode.words.scorer import TermScorer
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main as labels
-from rnnreranker.parts.terms.word_weights import CollectionWeights
+from rnnreranker.parts.postings.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.params import TermScorerParams
 from rnnreranker.train.request import Start

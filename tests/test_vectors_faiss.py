@@ -45,7 +45,7 @@ def test_large_files_are_mapped_and_read_by_several_threads(
     in_memory = open_vectors(folder)
     monkeypatch.setattr("rnnreranker.parts.vectors.faiss_folder.MAPPED", 0)
     monkeypatch.setattr("rnnreranker.parts.vectors.faiss_folder.LARGE", 0)
-    monkeypatch.setattr("rnnreranker.parts.vectors.matrix_files.LARGE", 0)
+    monkeypatch.setattr("rnnreranker.parts.vectors.stored.LARGE", 0)
     mapped = faiss_vectors(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -55,15 +55,6 @@ def test_large_files_are_mapped_and_read_by_several_threads(
     queries = vectors[:3]
     for one, two in zip(mapped.search(queries, 5), in_memory.search(queries, 5), strict=True):
         np.testing.assert_array_equal(one, two)
-
-
-def test_a_binary_index_is_refused(tmp_path: Path) -> None:
-    index = faiss.IndexBinaryFlat(64)
-    index.add(np.zeros((COUNT, 8), dtype=np.uint8))
-    faiss.write_index_binary(index, str(tmp_path / "index"))
-    (tmp_path / "docid").write_text("".join(f"d{row}\n" for row in range(COUNT)))
-    with pytest.raises(InputError, match="a binary Faiss index, which holds no float vectors; use a flat or HNSW"):
-        open_vectors(tmp_path)
 
 
 @pytest.mark.parametrize(

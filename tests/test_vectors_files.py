@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.parts.neighbours.description import docids_mark
+from rnnreranker.parts.neighbours.graph import docids_mark
 from rnnreranker.parts.vectors import QueryVectors, ids, open_vectors
 from rnnreranker.parts.vectors.ids import IdTable, read_ids
-from rnnreranker.parts.vectors.matrix_files import map_matrix
+from rnnreranker.parts.vectors.npy_files import map_matrix
 from rnnreranker.parts.vectors.source import load_encoded_queries
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -56,7 +56,7 @@ FAULTS = {
     "nested": (with_header("(" * 5000), "not a whole .npy file"),
     "float64": (saved(MATRIX.astype(np.float64)), "has shape .* and type float64; expected"),
     "one dimension": (saved(MATRIX[0]), r"has shape \(3,\) and type float32; expected"),
-    "no rows": (saved(MATRIX[:0]), r"has shape \(0, 3\); expected at least one row"),
+    "no rows": (saved(MATRIX[:0]), r"has shape \(0, 3\) and type float32; expected"),
 }
 
 

@@ -60,26 +60,17 @@ def test_vectors_come_back_exactly_and_are_found(tmp_path: Path, make: object) -
 def test_shards_must_be_of_one_matrix(tmp_path: Path) -> None:
     shards(tmp_path)
     np.save(tmp_path / "part-3.npy", VECTORS[21:60].astype(np.float16))
-    with pytest.raises(InputError, match=r"part-3.npy: has 6 dimensions of float16, part-0.npy has 6 of float32"):
+    with pytest.raises(InputError, match=r"its \.npy files differ in dimensions or type"):
         open_vectors(tmp_path)
     np.save(tmp_path / "part-3.npy", VECTORS[21:59])
     with pytest.raises(InputError, match=r"docid: has 230 docids but .* has 229 rows"):
         open_vectors(tmp_path)
 
 
-def test_flex_folders_that_are_not_whole(tmp_path: Path) -> None:
-    flex(tmp_path, doc_count=COUNT + 1)
-    with pytest.raises(InputError, match=r"vecs.f4: has 230 rows, pt_meta.json says 231"):
-        open_vectors(tmp_path)
-    flex(tmp_path, vec_size=7)
-    with pytest.raises(InputError, match=r"vecs.f4: 5520 bytes are no whole number of rows of 7 float32"):
-        open_vectors(tmp_path)
-    flex(tmp_path, vec_size="six")
-    with pytest.raises(InputError, match=r"pt_meta\.json: no vec_size"):
-        open_vectors(tmp_path)
-    (tmp_path / "pt_meta.json").write_text("{\n")
-    with pytest.raises(InputError, match=r"pt_meta.json:2: not JSON"):
-        open_vectors(tmp_path)
+@pytest.mark.parametrize("changed", [{"doc_count": COUNT + 1}, {"vec_size": 7}, {"vec_size": "six"}])
+def test_flex_folders_that_are_not_whole(tmp_path: Path, changed: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=r"vecs.f4: 5520 bytes are not the doc_count and vec_size of"):
+        open_vectors(flex(tmp_path, **changed))
 
 
 def test_packed_docnos_of_a_flex_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,13 +86,6 @@ def test_packed_docnos_of_a_flex_folder(tmp_path: Path, monkeypatch: pytest.Monk
         open_vectors(tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "npids", None)
     with pytest.raises(MissingDependencyError, match="npids is needed for reading"):
-        open_vectors(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["corpus_emb.0.pkl", "embeddings.pickle", "docs.pt"])
-def test_pickles_are_not_opened(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"cos\nsystem\n")
-    with pytest.raises(InputError, match=rf"pickled vectors \(it has {name}\) are not read.*numpy.save"):
         open_vectors(tmp_path)
 
 

@@ -44,17 +44,12 @@ def matrix_folder(folder: Path, dtype: str = "float32") -> Path:
     return folder
 
 
-def brute_force(query: np.ndarray, hits: int) -> list[str]:
-    scores = VECTORS.astype(np.float64) @ query.astype(np.float64)
-    return [docid for _, docid in sorted(zip(-scores, DOCIDS, strict=True))][:hits]
-
-
 @pytest.mark.parametrize(
     ("spec", "ids", "said"),
     [
-        ("IDMap,Flat", np.arange(COUNT), "IndexIDMap has ids of its own, not lines of `docid`"),
-        ("IVF4,PQ2x4fs", None, "no vectors can be read from a IndexIVFPQFastScan"),
-        ("PCA4,IVF4,PQ2x4fs", None, "no vectors can be read from a IndexPreTransform"),
+        ("IDMap,Flat", np.arange(COUNT), "by line of `docid` from a IndexIDMap"),
+        ("IVF4,PQ2x4fs", None, "from a IndexIVFPQFastScan"),
+        ("PCA4,IVF4,PQ2x4fs", None, "from a IndexPreTransform"),
     ],
 )
 def test_faiss_types_without_vectors_are_refused(tmp_path: Path, spec: str, ids: np.ndarray | None, said: str) -> None:
@@ -92,16 +87,6 @@ def test_lossy_types_say_so_once(tmp_path: Path, spec: str) -> None:
     assert 0.3 < correlation < 1.0 - 1e-9
 
 
-def test_search_equals_brute_force(tmp_path: Path) -> None:
-    source = open_vectors(faiss_folder(tmp_path))
-    scores, rows = source.search(QUERIES, 10)
-    for query, found_scores, found in zip(QUERIES, scores, rows, strict=True):
-        assert [source.docids[row] for row in found] == brute_force(query, 10)
-        np.testing.assert_allclose(
-            found_scores, VECTORS[found].astype(np.float64) @ query.astype(np.float64), rtol=1e-12
-        )
-
-
 @pytest.mark.parametrize("spec", ["Flat", "matrix", "HNSW8,Flat", "IVF4,Flat", "SQ8"])
 def test_search_does_not_depend_on_batch_or_threads(tmp_path: Path, spec: str) -> None:
     source = open_vectors(matrix_folder(tmp_path) if spec == "matrix" else faiss_folder(tmp_path, spec))
@@ -111,15 +96,6 @@ def test_search_does_not_depend_on_batch_or_threads(tmp_path: Path, spec: str) -
         for i, (one, two) in enumerate(zip(part_scores, part_rows, strict=True)):
             assert one.tobytes() == scores[first + i].tobytes()
             assert two.tolist() == rows[first + i].tolist()
-
-
-def test_fetch_fills_out_and_checks_it(tmp_path: Path) -> None:
-    source = open_vectors(matrix_folder(tmp_path))
-    out = np.empty((2, DIMENSION), dtype=np.float32)
-    assert source.fetch(np.array([1, 2]), out) is out
-    np.testing.assert_array_equal(out, VECTORS[[1, 2]])
-    with pytest.raises(InputError, match=r"out has shape .* expected \(3, 8\) float32"):
-        source.fetch(np.array([1, 2, 3]), out)
 
 
 @pytest.mark.parametrize("length", [0, 3, 30, 44, 45, 5000])
@@ -176,21 +152,6 @@ def test_queries_of_another_dimension_are_refused(tmp_path: Path) -> None:
         source.search(np.array([[0] * 8, [np.inf] * 8], np.float32), 5)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("rows", [10, 1_200_000])
-def test_one_byte_of_a_large_matrix_is_in_its_fingerprint(tmp_path: Path, rows: int) -> None:
-    path = tmp_path / "vectors.npy"
-    np.save(path, np.zeros((rows, 1), np.float32))
-    (tmp_path / "docid").write_text("".join(f"{row}\n" for row in range(rows)))
-    before = open_vectors(tmp_path).fingerprint
-    time = path.stat().st_mtime_ns
-    with path.open("r+b") as stream:
-        stream.seek(-4 * rows // 2 - 1000 * (rows > 1000), 2)
-        stream.write(b"\1")
-    os.utime(path, ns=(time, time))
-    assert open_vectors(tmp_path).fingerprint != before
-
-
 @pytest.mark.parametrize("rows", [2, COUNT])
 def test_a_matrix_that_is_written_again_in_place_is_refused(tmp_path: Path, rows: int) -> None:
     """A shorter file under a mapping would end the process; one of the same size would give other rows."""
@@ -219,9 +180,9 @@ def test_query_vectors_stay_when_their_file_is_written_again(tmp_path: Path) -> 
 def test_encoded_queries(tmp_path: Path) -> None:
     path = tmp_path / "queries.npy"
     np.save(path, QUERIES[:3])
-    with pytest.raises(InputError, match="which query is which row"):
+    with pytest.raises(InputError, match="has 3 rows, and there are 0 topics"):
         load_encoded_queries(path)
-    with pytest.raises(InputError, match="has 3 rows for 2 topics"):
+    with pytest.raises(InputError, match="has 3 rows, and there are 2 topics"):
         load_encoded_queries(path, ["q1", "q2"])
     in_order = load_encoded_queries(path, ["q1", "q2", "q3"])
     assert in_order.qids == ("q1", "q2", "q3")
@@ -232,5 +193,5 @@ def test_encoded_queries(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"1 of 2 queries have no vector \(first: q9\)"):
         load_encoded_queries(path, ["q1", "q9"])
     (tmp_path / "queries.ids").write_text("q3\nq2\n")
-    with pytest.raises(InputError, match="has 2 query ids but"):
+    with pytest.raises(InputError, match="has 3 rows, and there are 2 query ids in"):
         load_encoded_queries(path)

@@ -31,14 +31,15 @@ from rnnreranker.base.request import Share
 from rnnreranker.data.document import Document
 from rnnreranker.parts import base
 from rnnreranker.parts.base import BLOCK, SCHEMA, Part, describe
-from rnnreranker.parts.encoded import PartByEncoder
+from rnnreranker.parts.encoded import EncodedPart
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
 if TYPE_CHECKING:
     from rnnreranker.index.request import IndexRequest
 
-Job = tuple[str, Any, Devices | None, int | None, list[str], Path]  # what `encode_block` takes
+Job = tuple[str, Any, Devices | None, int | None, list[Document], Path]  # what `encode_block` takes
 
+PACKAGES = ("numpy", "scipy", "torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu", "pyserini")
 DEVICE_BLOCKS = 32  # blocks that a GPU encodes together
 _as_json = json.JSONEncoder().encode
 
@@ -148,12 +149,12 @@ def _written(parts: Sequence[Part], result: Path, output: Path, described: dict[
     marks = [mark for part in parts for mark in part.marks]
     if "content" in described and (marks or not described["fingerprint"]):
         described["fingerprint"] = fingerprint(described["content"], *marks)
-    packages = ["numpy", *(package for part in parts for package in part.packages)]
-    described["versions"] |= {"rnnreranker": __version__, **{package: installed(package) for package in packages}}
+    described["versions"] |= {"rnnreranker": __version__, **{package: installed(package) for package in PACKAGES}}
     if "content" in described:  # parts that are made of others read it
         write_json(result / DESCRIPTION, described)
     for part in parts:
-        described["parts"][part.name] = part.write(result, result / FOLDER, described["count"])
+        settings = {"settings": part.params.to_dict()}
+        described["parts"][part.name] = settings | part.write(result, result / FOLDER, described["count"])
         files = names_in(result).difference(*described["files"].values())
         described["files"][part.name] = note_files(result, files)
         if "content" in described:
@@ -176,7 +177,7 @@ def encode_ahead(
     Raises:
         InputError, UnavailableError: as `Part.make` and `do_parts`.
     """
-    makers = [one for one in parts if isinstance(one, PartByEncoder) and one.encoder]
+    makers = [one for one in parts if isinstance(one, EncodedPart) and one.encoder]
     for maker in makers:
         maker.start(work, request.threads)
     made, own = 0, 0
@@ -191,7 +192,7 @@ def encode_ahead(
                 if not (file := maker.file_of(number, block)).is_file():
                     made += 1
                     params, threads = request.chosen[maker.name].params, request.threads if alone else 1
-                    yield maker.name, params, maker.devices, threads, [document.text for document in block], file
+                    yield maker.name, params, maker.devices, threads, block, file
 
     do_parts(
         encode_block,
@@ -206,13 +207,13 @@ def encode_ahead(
 
 
 def encode_block(
-    name: str, params: Any, devices: Devices | None, threads: int | None, texts: list[str], file: Path
+    name: str, params: Any, devices: Devices | None, threads: int | None, documents: list[Document], file: Path
 ) -> None:
-    _maker(name, params, devices).encode_into(file, texts, threads)
+    _maker(name, params, devices).encode_into(file, documents, threads)
 
 
 @lru_cache(maxsize=4)
-def _maker(name: str, params: Any, devices: Devices | None) -> PartByEncoder:
+def _maker(name: str, params: Any, devices: Devices | None) -> EncodedPart:
     maker: Any = base.part(name).make(params, {})
     maker.devices = devices
     return maker

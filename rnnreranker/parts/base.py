@@ -33,8 +33,7 @@ class Part(ABC):
         gives, gives_queries: method inputs it provides, of documents and queries.
         made_of: the part is made of one of these; empty = of the texts.
         encoder: kind of the encoder that the setting `encoder` names. OfEncoder: settings of that encoder.
-        folder: of its files, by default its name. automatic: whether `--parts auto` makes it. packages: listed with
-            versions.
+        folder: of its files, by default its name. automatic: whether `--parts auto` makes it.
         marks: parts of the index's fingerprint. reused: documents that an interrupted build has finished.
         backend, address, devices: as in `do_parts`; devices None = the processor.
     """
@@ -49,12 +48,15 @@ class Part(ABC):
     folder: ClassVar[str] = ""  # "" = its name
     automatic: ClassVar[bool] = True
     rank: ClassVar[int] = 100
-    packages: ClassVar[tuple[str, ...]] = ()
     marks: tuple[Any, ...] = ()
+    params: Any = settings.Params()
     reused: int = 0
     backend: str = "threads"
     address: str | None = None
     devices: Devices | None = None
+
+    def __init__(self, params: Any = None) -> None:
+        self.params: Any = self.Params() if params is None else params
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
@@ -63,23 +65,25 @@ class Part(ABC):
         Raises:
             InputError, UnavailableError, MissingDependencyError: settings that conflict; something is missing.
         """
-        return cls()
+        return cls(params)
 
     @classmethod
     def settings_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of the part; those of its encoder go into the encoder's written form."""
         if cls.OfEncoder is None:
             return dict(values)
-        own, of_encoder = hints_of(cls.Params), hints_of(cls.OfEncoder)
-        beside = {key: value for key, value in values.items() if key not in own and key in of_encoder}
+        own = hints_of(cls.Params)
+        beside = {key: value for key, value in values.items() if key not in own and key in hints_of(cls.OfEncoder)}
         others = {key: value for key, value in values.items() if key not in beside}
         if not beside and "encoder" not in others:
             return others
-        written = Written.read(others["encoder"] if "encoder" in others else vars(cls.Params())["encoder"])
+        written = Written.read(others.get("encoder", vars(cls.Params())["encoder"]))
         if twice := [key for key in beside if key in written.params]:
             raise InputError(f"{twice[0]} is set in encoder {written} and beside it; give it once")
         given = cls.OfEncoder.of({**written.params, **beside}, f"encoder {written}")
-        return {**others, "encoder": encoder_form(written.name, given)}
+        usual = cls.OfEncoder().to_dict()
+        changed = {key: value for key, value in given.to_dict().items() if value != usual[key]}
+        return {**others, "encoder": str(Written(written.name, changed))}
 
     @classmethod
     def origins(cls, params: Any) -> tuple[str, ...]:
@@ -92,11 +96,6 @@ class Part(ABC):
         return fingerprint(params.to_dict()) if hints_of(cls.Params) and not cls.made_of else None
 
     @classmethod
-    def params_of(cls, described: Mapping[str, Any]) -> Any:
-        """The settings of a part in rnnreranker.json; another form raises TypeError, AttributeError or InputError."""
-        return cls.Params(**described.get("settings", {}))
-
-    @classmethod
     def at(cls, path: Path) -> Path | None:
         """The path for `open` if it is a folder or file of the part; else None."""
         return path if (path / (cls.folder or cls.name)).is_dir() else None
@@ -106,7 +105,7 @@ class Part(ABC):
         """Whether an index has the part, with these settings if made of others; None = any."""
         if cls.at(index) is None or params is None or not cls.made_of:
             return cls.at(index) is not None
-        return bool(cls.params_of(described_part(index, cls.name)) == params)
+        return bool(described_part(index, cls.name).get("settings") == params.to_dict())
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> Any:
@@ -115,14 +114,14 @@ class Part(ABC):
         Raises:
             InputError: files that are missing or damaged.
         """
-        raise NotImplementedError(f"{cls.name} gives {cls.gives}, and has no open()")
+        raise NotImplementedError
 
     @classmethod
     def queries(
         cls, opened: Any, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
     ) -> Any:
         """What methods that need `gives_queries` read."""
-        raise NotImplementedError(f"{cls.name} gives {cls.gives_queries}, and has no queries()")
+        raise NotImplementedError
 
     def check(self) -> None:  # noqa: B027  not every part needs something
         """Raise an error before hours of work if something is missing, such as Java."""
@@ -144,25 +143,14 @@ class Part(ABC):
 
     @abstractmethod
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the files of the part into the folder of the index; returns its description.
+        """Write the files of the part into the folder of the index; returns its description, besides `settings`.
 
         Args:
             corpus: the folder of the texts, in the index that has all other parts; count: number of documents.
         """
 
 
-def encoder_form(name: str, params: settings.Params) -> str:
-    usual = type(params)().to_dict()
-    return str(Written(name, {key: value for key, value in params.to_dict().items() if value != usual[key]}))
-
-
-def read_encoder(part: type[Part], params: Any) -> tuple[str, Any]:
-    written = Written.read(params.encoder)
-    assert part.OfEncoder is not None
-    return written.name, part.OfEncoder.of(written.params, f"encoder {written}")
-
-
-SCHEMA = 2  # of the layout of the file
+SCHEMA = 3  # of the layout of the file
 
 
 def describe(index: Path) -> dict[str, Any]:
@@ -170,12 +158,10 @@ def describe(index: Path) -> dict[str, Any]:
     path = index / DESCRIPTION
     if not path.is_file():
         return {}
-    described = read_json(path, repair="make the index again")
-    about = {"parts": None, "inputs": {}, "versions": {}, **(described if isinstance(described, dict) else {})}
-    if about.get("schema") != SCHEMA:
-        raise InputError(
-            f"{path}: schema {about.get('schema')!r}; this version reads schema {SCHEMA}; make the index again"
-        )
+    about = read_json(path, repair="make the index again")
+    if not isinstance(about, dict) or about.get("schema") != SCHEMA:
+        raise InputError(f"{path}: another schema; this version reads schema {SCHEMA}; make the index again")
+    about = {"parts": None, "inputs": {}, "versions": {}, **about}
     groups = [about["parts"], about["inputs"], about["versions"]]
     groups += groups[0].values() if isinstance(groups[0], dict) else ()
     if not all(isinstance(one, dict) for one in groups):
@@ -230,10 +216,9 @@ def stored_parts(index: Path) -> list[str]:
 def stored_settings(index: Path, named: Iterable[str]) -> dict[str, Any]:
     """The settings of described parts; InputError: an unknown part, or another form."""
     described = describe(index)["parts"]
-    kinds = {name: part(name) for name in named}
     try:
-        return {name: kind.params_of(described[name]) for name, kind in kinds.items()}
-    except (TypeError, AttributeError, InputError):
+        return {name: part(name).Params(**described[name]["settings"]) for name in named}
+    except (TypeError, KeyError, InputError):
         raise InputError(
             f"{index / DESCRIPTION}: does not describe parts as this version does; make the index again"
         ) from None

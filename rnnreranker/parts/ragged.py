@@ -13,14 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rnnreranker.base.checksums import DESCRIPTION, check_files
+from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.parts.vectors.ids import HasDocids, read_ids
 from rnnreranker.parts.vectors.npy_files import map_array, write_array, write_header
 
 OFFSETS = "offsets.npy"
-REPAIR = "build the index again"
 Hits = tuple[np.ndarray, np.ndarray]  # scores (float64) and rows (int64)
 
 
@@ -50,6 +49,17 @@ def write_ragged(
     return offsets
 
 
+def positions_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the entries of some rows, (p,) int64, row after row, and their (n + 1,) offsets.
+
+    >>> positions_of(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    (array([3, 4, 5, 0, 1]), array([0, 3, 5]))
+    """
+    starts, lengths = offsets[rows], offsets[rows + 1] - offsets[rows]
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths), ends
+
+
 def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.ndarray) -> Hits:
     """The best of some documents by descending score, ties by docid.
 
@@ -62,14 +72,8 @@ def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.
     if len(scores) > hits:
         best = np.flatnonzero(scores >= np.partition(scores, len(scores) - hits)[len(scores) - hits])
         scores, rows = scores[best], rows[best]
-    order = np.argsort(-scores)
-    scores, rows = scores[order], rows[order].astype(np.int64)
-    tied = scores[1:] == scores[:-1]
-    if tied.any():
-        entries = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
-        stretches = np.append(0, np.cumsum(~tied))
-        rows[entries] = rows[entries[np.lexsort((docid_ranks[rows[entries]], stretches[entries]))]]
-    return scores[:hits].astype(np.float64), rows[:hits]
+    order = np.lexsort((docid_ranks[rows], -scores))[:hits]
+    return scores[order].astype(np.float64), rows[order].astype(np.int64)
 
 
 class RaggedSource(HasDocids):
@@ -79,18 +83,17 @@ class RaggedSource(HasDocids):
         docids: row → docid; offsets: (N + 1,) int64.
 
     Raises:
-        InputError: files that are missing or changed, a description of another form.
+        InputError: files that are missing or cut, a description of another form.
     """
 
-    part: ClassVar[str]
     files: ClassVar[str]  # the folder in the index
     arrays: ClassVar[tuple[str, ...]]  # names of files beside the offsets
     _marks: tuple[str, ...] = ()  # of the fingerprint, besides the files
 
     def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
-        check_files(index, self.part)
-        self.index, self.folder = index, index / self.files
-        self.offsets, *self._arrays = (map_array(self.folder / name, REPAIR) for name in (OFFSETS, *self.arrays))
+        self.folder, self.opened = index / self.files, (type(self), (index, described))
+        mapped = (map_array(self.folder / name, "build the index again") for name in (OFFSETS, *self.arrays))
+        self.offsets, *self._arrays = mapped
         super().__init__(read_ids(index / "docid"))
         try:
             self._take(described)
@@ -104,4 +107,5 @@ class RaggedSource(HasDocids):
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(self.files, *map(file_digest, sorted(self.folder.glob("*.npy"))), *self._marks)
+        files = sorted([*self.folder.glob("*.npy"), *self.folder.glob("*.txt")])
+        return fingerprint(self.files, *map(file_digest, files), *self._marks)

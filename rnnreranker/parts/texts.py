@@ -87,11 +87,12 @@ class Texts(Mapping[str, str]):
         self._block = lru_cache(KEPT)(partial(_block_at, self._stream))
 
     def __getitem__(self, docid: str) -> str:
-        wanted, hashes = np.uint64(_hash(docid)), self._table["hash"]
-        first, last = (int(np.searchsorted(hashes, wanted, side)) for side in ("left", "right"))  # several may collide
-        for document in map(self._read, self._table["offset"][first:last].tolist()):
-            if document.docid == docid:
+        hashes, wanted = self._table["hash"], np.uint64(_hash(docid))
+        at = int(np.searchsorted(hashes, wanted))
+        while at < len(hashes) and hashes[at] == wanted:  # several may collide
+            if (document := self._read(int(self._table["offset"][at]))).docid == docid:
                 return document.text
+            at += 1
         raise KeyError(docid)
 
     def __iter__(self) -> Iterator[str]:
@@ -117,8 +118,7 @@ def file_of_texts(index: Path) -> Path:
 def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
     """The texts of the known ones of some documents, by docid; InputError: as `Texts`."""
     texts = Texts(index)
-    text_of = {docid: texts.get(docid) for docid in dict.fromkeys(docids)}
-    return {docid: text for docid, text in text_of.items() if text is not None}
+    return {docid: text for docid in dict.fromkeys(docids) if (text := texts.get(docid)) is not None}
 
 
 def _opened(index: Path) -> IO[bytes]:

@@ -22,7 +22,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, TermParams
 from rnnreranker.encode.words.scorer import TermScorerNetwork, fast_tokenizer, padded_pieces, write_term_scorer
 from rnnreranker.labels.export import check_texts
-from rnnreranker.parts.terms.word_weights import CollectionWeights
+from rnnreranker.parts.postings.word_weights import CollectionWeights
 from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import LONGEST
 from rnnreranker.train.request import Start, held_out_of, labels_of

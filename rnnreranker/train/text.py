@@ -33,7 +33,7 @@ from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import TorchModel, check_vocabulary
 from rnnreranker.encode.words.analysis import language_of, words
 from rnnreranker.labels.soft import Labels
-from rnnreranker.parts.impacts.part import word_use
+from rnnreranker.parts.postings.source import word_use
 from rnnreranker.train.groups import Group, GroupInputs, Groups, scaled_labels
 from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import Similarity

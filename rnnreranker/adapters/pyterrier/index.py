@@ -18,7 +18,7 @@ from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.parts.vectors.ids import Ids
-from rnnreranker.parts.vectors.matrix_files import MappedRows
+from rnnreranker.parts.vectors.stored import MappedRows
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import params_of
 from rnnreranker.runs import Run

@@ -123,6 +123,8 @@ class Analyser:
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
     """
 
+    graph = None  # it has no model
+
     def __init__(self, params: TermParams) -> None:
         self.params, self._stemmer = params, None
         package = ""

@@ -130,7 +130,7 @@ def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | No
     from rnnreranker.base.method import Inputs
     from rnnreranker.lab.diagnose.measures import rounded
     from rnnreranker.methods.retrieve.impact import ImpactRetriever
-    from rnnreranker.parts.impacts.part import word_use
+    from rnnreranker.parts.postings.source import word_use
 
     source = index.given("impacts")
     retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)

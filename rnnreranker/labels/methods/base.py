@@ -29,7 +29,7 @@ from rnnreranker.rnn.params import OF_THE_MIXTURE
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.parts.vectors.of_run import HasRows
+    from rnnreranker.parts.vectors.ids import HasDocids
     from rnnreranker.runs import Run
 
 BATCH_BYTES = 8 * 2**20  # of vectors held at a time, or of rows of a graph and what is made of them
@@ -91,7 +91,7 @@ class JudgedContext:
 
 
 def contexts_of(
-    run: Run, judged: Judged, size: int, vectors: HasRows | None, apart: bool = False, whole: bool = False
+    run: Run, judged: Judged, size: int, vectors: HasDocids | None, apart: bool = False, whole: bool = False
 ) -> tuple[list[JudgedContext], int]:
     """Contexts of the run's queries with positives, and the number of positives without a vector.
 

@@ -18,7 +18,7 @@ from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import ContextLabeler, JudgedContext, Source
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import NEEDS, PrfParams, PrfReranker
-from rnnreranker.parts.terms.word_weights import CollectionWeights, SharedWords, distributions
+from rnnreranker.parts.postings.word_weights import CollectionWeights, SharedWords, distributions
 
 if TYPE_CHECKING:
     from rnnreranker.encode.words.scorer import TermScorer

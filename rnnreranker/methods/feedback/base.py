@@ -14,8 +14,8 @@ from rnnreranker.base.method import find, methods, settings_of
 from rnnreranker.parts.vectors.of_run import check_dimension
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
-    from rnnreranker.parts.tokens.lexicon import Lexicon
+    from rnnreranker.parts.postings.source import ImpactSource, QueryImpacts
+    from rnnreranker.parts.tokens.neighbours import Lexicon
     from rnnreranker.parts.tokens.source import QueryTokens
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
 
@@ -124,7 +124,7 @@ def second_pass_impacts(
     """The second queries, each made of a first one and of its first documents; one without hits stays unchanged."""
     from scipy.sparse import csr_matrix, vstack
 
-    from rnnreranker.parts.impacts import QueryImpacts
+    from rnnreranker.parts.postings.source import QueryImpacts
 
     weights = queries.weights
     hits = zip(*source.search(queries, feedback.depth("impacts"), threads), strict=True)

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.errors import require
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.feedback.base import Feedback
-from rnnreranker.parts.tokens.lexicon import Lexicon
+from rnnreranker.parts.tokens.neighbours import Lexicon
 
 DOCS, CLUSTERS, EMBEDDINGS, WEIGHT = 3, 12, 10, 1.0  # f_p, f_c, f_e and beta of Table 4's best row by nDCG@10
 

@@ -15,8 +15,7 @@ from rnnreranker.base.method import methods
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, inner_products
 from rnnreranker.methods.rerank.late import LateReranker
-from rnnreranker.parts.tokens.lexicon import Lexicon
-from rnnreranker.parts.tokens.neighbours import neighbours_in
+from rnnreranker.parts.tokens.neighbours import Lexicon, neighbours_in
 from rnnreranker.runs.head import order_by_score
 
 if TYPE_CHECKING:

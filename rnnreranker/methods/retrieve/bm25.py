@@ -11,7 +11,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.java import start_java
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.retrieve.base import Retriever
-from rnnreranker.parts.base import describe
+from rnnreranker.parts.base import described_part
 from rnnreranker.parts.bm25.searcher import LuceneSearcher
 
 if TYPE_CHECKING:
@@ -84,5 +84,5 @@ class Bm25Retriever(Retriever):
     def _language(self) -> str:
         """The language asked for, else that of the index part."""
         folder: Path = self.inputs.words
-        said = describe(folder.parent).get("parts", {}).get("bm25", {}) if folder.name == "bm25" else {}
+        said = described_part(folder.parent, folder.name).get("settings", {})
         return self.params.language or str(said.get("language", "en"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 from rnnreranker.methods.retrieve.bm25 import Bm25Params
-from rnnreranker.parts.terms.source import bm25_weights
+from rnnreranker.parts.postings.source import bm25_weights
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -26,6 +27,6 @@ class Bm25sRetriever(Retriever):
         source, topics = self.inputs.terms, self.inputs.topics
         queries = source.queries(list(topics.values()))
         k1, b = self.params.k1, self.params.b
-        postings = source.weighed(("bm25", k1, b), lambda: bm25_weights(source.counts, k1, b))
-        scores, rows = source.search(queries, postings, hits, self.threads)
+        weigh = partial(bm25_weights, k1=k1, b=b)
+        scores, rows = source.search(queries, hits, self.threads, ("bm25", k1, b), weigh)
         return run_of_rows(tuple(topics), source.docids, scores, rows)

@@ -11,7 +11,7 @@ from rnnreranker.methods.feedback.base import second_pass_impacts
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+    from rnnreranker.parts.postings.source import ImpactSource, QueryImpacts
     from rnnreranker.runs import Run
 
 
@@ -69,11 +69,11 @@ class ImpactRetriever(Retriever):
 
         from rnnreranker.encode.kinds import SparseEncoder
         from rnnreranker.encode.model_folder import term_counts
-        from rnnreranker.parts.impacts import QueryImpacts
+        from rnnreranker.parts.postings.source import QueryImpacts
 
         name, its = self._encoder(source)
         if (how := self.params.query_weights) != "model":
-            counts, words = term_counts(name, texts, source.vocabulary, binary=how == "binary")
+            counts, words = term_counts(name, texts, source.words_count, binary=how == "binary")
             queries = QueryImpacts(counts)
         else:
             kept = SparseEncoder.kept_queries(name, its, texts, self.threads, self.devices)

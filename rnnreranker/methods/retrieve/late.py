@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,8 +12,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.feedback.base import second_pass_tokens
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
-from rnnreranker.parts.tokens.lexicon import Lexicon
-from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours, neighbours_in
+from rnnreranker.parts.tokens.neighbours import NPROBE, Lexicon, TokenNeighbours, neighbours_in
 
 if TYPE_CHECKING:
     from rnnreranker.parts.tokens.source import QueryTokens
@@ -59,11 +59,11 @@ class LateRetriever(Retriever):
 
     def retrieve(self, hits: int) -> Run:
         asked, neighbours = self.inputs.query_tokens, self._neighbours()
-        of_index = {} if neighbours is None else {"depth": self.params.depth, "nprobe": self.params.nprobe}
-        source: Any = self.inputs.tokens if neighbours is None else neighbours
+        depth, nprobe = self.params.depth, self.params.nprobe
+        propose = None if neighbours is None else partial(neighbours.documents, depth=depth, nprobe=nprobe)
 
         def search(asked: QueryTokens, count: int, weights: np.ndarray | None = None) -> Any:
-            return source.search(asked.vectors, asked.offsets, count, self.threads, weights, **of_index)
+            return self.inputs.tokens.search(asked.vectors, asked.offsets, count, self.threads, weights, propose)
 
         weights = None
         if self.feedback is not None:

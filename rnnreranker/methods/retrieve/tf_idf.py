@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rnnreranker.base.errors import require
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
-from rnnreranker.parts.terms.source import cosine_weights, paper_weights
+from rnnreranker.parts.postings.source import cosine_weights, paper_weights
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -44,10 +44,8 @@ class TfIdfRetriever(Retriever):
     def retrieve(self, hits: int) -> Run:
         source, topics = self.inputs.terms, self.inputs.topics
         queries = source.queries(list(topics.values()))
+        weigh: Any = paper_weights
         if self.params.variant == "cosine":
-            documents, queries = cosine_weights(source.counts, queries)
-            postings = documents.T.tocsr()
-        else:
-            postings = source.weighed(("paper",), lambda: paper_weights(source.counts))
-        scores, rows = source.search(queries, postings, hits, self.threads)
+            weigh, queries = cosine_weights(source.counts, queries)
+        scores, rows = source.search(queries, hits, self.threads, self.params.variant, weigh)
         return run_of_rows(tuple(topics), source.docids, scores, rows)

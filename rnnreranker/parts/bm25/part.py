@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError, UnavailableError, no_space
-from rnnreranker.base.files import fingerprint, folder_written_whole
+from rnnreranker.base.files import folder_written_whole
 from rnnreranker.base.java import library_output, start_java, whole_logging
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, setting
@@ -34,19 +33,6 @@ class Bm25Part(Part):
 
     name, gives, folder, rank = "bm25", "words", "bm25", 10
     Params = Bm25IndexParams
-    packages = ("pyserini",)
-
-    @classmethod
-    def make(cls, params: Bm25IndexParams, beside: Mapping[str, Any]) -> Bm25Part:
-        return cls(params)
-
-    @classmethod
-    def inputs(cls, params: Bm25IndexParams) -> str | None:
-        return None if params == ENGLISH else fingerprint(params.to_dict())
-
-    @classmethod
-    def params_of(cls, described: Mapping[str, Any]) -> Bm25IndexParams:
-        return Bm25IndexParams(**described)
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
@@ -55,22 +41,20 @@ class Bm25Part(Part):
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> Path:
-        if at.name == cls.folder:
-            check_files(at.parent, cls.name)
         if not any(at.glob("segments_*")):
             raise InputError(f"{at}: no Lucene index in this folder (no file segments_*); make it again")
         return at
 
     def __init__(self, params: Bm25IndexParams = ENGLISH) -> None:
-        self._language = params.language
+        super().__init__(params)
         self.marks = () if params == ENGLISH else (params.to_dict(),)
 
     def check(self) -> None:
         start_java()
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        build_bm25(corpus, folder / "bm25", self._language)
-        return {} if self._language == "en" else {"language": self._language}
+        build_bm25(corpus, folder / "bm25", self.params.language)
+        return {}
 
 
 @phase("making the index of words")
@@ -89,16 +73,14 @@ def build_bm25(
     Raises:
         InputError, UnavailableError: no folder, or one of which Anserini makes no index; no Java 21 or newer.
     """
-    expected = ".jsonl files of id and contents, plain or gzip"
     corpus, output = Path(corpus).expanduser(), Path(output).expanduser()
     if not corpus.is_dir():
-        raise InputError(f"{corpus}: no such folder; expected one with {expected}")
+        raise InputError(f"{corpus}: no such folder; expected one with .jsonl files of id and contents, plain or gzip")
     start_java()
     import jnius
 
     with folder_written_whole(output) as folder:
-        arguments = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors"]
-        arguments += [] if language == "en" else ["-language", language]
+        arguments = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors", "-language", language]
         arguments += ["-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", "-optimize", "-quiet"]
         arguments += ["-input", str(corpus.resolve()), "-index", str(folder.resolve())]
         failure = ""
@@ -109,8 +91,6 @@ def build_bm25(
                 failure = str(error).splitlines()[0]
         if reason := no_space("\n".join([failure, *lines])):
             raise InputError(f"{output}: cannot be written ({reason}); make room or choose another disk")
-        if failure:
-            raise UnavailableError(f"{corpus}: Anserini could not index it ({failure})")
-        if not any(folder.glob("segments_*")):
-            raise InputError(f"{corpus}: Anserini made no index of it; expected {expected}")
+        if failure or not any(folder.glob("segments_*")):
+            raise UnavailableError(f"{corpus}: Anserini could not index it ({failure or 'no .jsonl files'})")
     return output

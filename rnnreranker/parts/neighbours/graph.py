@@ -1,33 +1,53 @@
-"""An opened graph of neighbours."""
+"""The folder of a graph of neighbours: `pt_meta.json`, edges, weights and docids, opened memory-mapped.
+
+`edges.u32.np` and `weights.f16.np` are N x K raw values, row after row; with `docnos.npids` and `pt_meta.json` they are
+a corpus graph of pyterrier_dr and pyterrier_adaptive.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
 from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.files import file_digest, fingerprint, write_json
 from rnnreranker.base.given import path_of
-from rnnreranker.parts.neighbours.description import (
-    EDGES,
-    META,
-    PART,
-    REPAIR,
-    WEIGHTS,
-    Origin,
-    docids_mark,
-    map_graph,
-    read_description,
-)
-from rnnreranker.parts.vectors.ids import HasDocids, Ids, read_ids
-from rnnreranker.parts.vectors.matrix_files import docnos_of
+from rnnreranker.base.strict import read_json
+from rnnreranker.parts.vectors.ids import HasDocids, Ids, IdTable, byte_hashes, docnos_of
 
+PART = "neighbours"  # the folder inside an index
+EDGES, WEIGHTS, DOCNOS, META = "edges.u32.np", "weights.f16.np", "docnos.npids", "pt_meta.json"
+VERSION = 2  # of what stands under `rnnreranker`
+REPAIR = "make it again with index --parts neighbours"
 CHECKED = 2**22  # values looked at together
-EXPONENT = 0x7C00  # the bits of a float16 that are all set where it is NaN or infinite
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a graph was made of; fields are "" for graphs of other tools.
+
+    Attributes:
+        of: "dense", "impact" or "bm25"; similarity: of the weights, "inner product" or "cosine".
+        source: the fingerprint of the vectors; docids: `docids_mark` of the documents; search: "exact" or "ivf".
+        recall: the mean share of the exact nearest of `sampled` documents in the graph; 1 for exact search.
+    """
+
+    of: str = ""
+    similarity: str = ""
+    source: str = ""
+    docids: str = ""
+    search: str = ""
+    recall: float = 1.0
+    sampled: int = 0
 
 
 class NeighbourGraph(HasDocids):
@@ -59,15 +79,12 @@ class NeighbourGraph(HasDocids):
             InputError: neighbours beyond the last document, weights that are NaN or infinite.
         """
         edges, weights = (np.asarray(one).take(rows, axis=0)[:, :k] for one in (self.edges, self.weights))
-        if (beyond := edges >= len(self)).any():
-            first = np.argwhere(beyond)[0]
+        if (wrong := (edges >= len(self)) | ~np.isfinite(weights)).any():
+            row = np.asarray(rows)[wrong.any(axis=1)][0]
             raise InputError(
-                f"{self.path / EDGES}: document {np.asarray(rows)[first[0]]} has neighbour {edges[tuple(first)]}; "
-                f"expected 0..{len(self) - 1}; {REPAIR}"
+                f"{self.path}: document {row} has a neighbour beyond {len(self) - 1}, or a weight that is NaN or "
+                f"infinite; {REPAIR}"
             )
-        if (infinite := (weights.view(np.uint16) & EXPONENT) == EXPONENT).any():
-            row = np.asarray(rows)[np.argwhere(infinite)[0, 0]]
-            raise InputError(f"{self.path / WEIGHTS}: document {row} has NaN or infinite weights; {REPAIR}")
         return edges, weights
 
     def neighbours(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
@@ -116,10 +133,9 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
         raise InputError(f"{path}: no graph of neighbours in it (no {META}); make one with index --parts neighbours")
     if folder.name == PART:
         check_files(folder.parent, PART)
-    count, k, origin = read_description(folder)
+    count, k, origin = _described(folder / META)
     around = (folder.parent / name for name in ("ids", "docid"))
-    docids = next((file for file in around if file.is_file()), None)
-    ids, docids = (read_ids(docids), docids) if docids else docnos_of(folder)
+    ids, docids = docnos_of(folder, *around)
     if len(ids.names) != count:
         raise InputError(f"{folder}: a graph of {count} documents, but {docids} has {len(ids.names)} docids; {REPAIR}")
     if origin.docids and origin.docids != docids_mark(ids.names):
@@ -128,5 +144,74 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
         raise InputError(
             f"{folder}: made from {origin.of} vectors {origin.source}, but those of the index are {source}; {REPAIR}"
         )
-    edges, weights = map_graph(folder, count, k)
+    edges, weights = _map(folder / EDGES, "<u4", count, k), _map(folder / WEIGHTS, "<f2", count, k)
     return NeighbourGraph(folder, ids, edges, weights, origin)
+
+
+def _described(path: Path) -> tuple[int, int, Origin]:
+    """Number of documents, of neighbours of each, and the origin; InputError: another kind or version."""
+    meta = read_json(path, "description of a graph", REPAIR)
+    try:
+        count, k, own = meta["doc_count"], meta["k"], meta.get("rnnreranker") or {"version": VERSION}
+        known = meta["type"] == "corpus_graph" and meta["format"] in ("np_topk", "numpy_kmax")
+        if known and own["version"] == VERSION and type(count) is type(k) is int and min(count, k) > 0:
+            return count, k, Origin(**{one.name: own[one.name] for one in fields(Origin) if one.name in own})
+    except (KeyError, TypeError, AttributeError):
+        pass
+    raise InputError(
+        f"{path}: expected a corpus_graph in the format np_topk, doc_count and k >= 1, and version {VERSION} of "
+        f"rnnreranker; {REPAIR}"
+    )
+
+
+def _map(path: Path, kind: str, count: int, k: int) -> np.ndarray:
+    """(N, K) raw values of a file, memory-mapped; InputError: no such file, another size."""
+    size, expected = path.stat().st_size if path.is_file() else 0, count * k * np.dtype(kind).itemsize
+    if size != expected:
+        raise InputError(
+            f"{path}: has {size} bytes but {k} neighbours of {count} documents take {expected}; copy it again, or "
+            f"{REPAIR}"
+        )
+    return np.memmap(path, kind, "r", shape=(count, k))
+
+
+def docids_mark(docids: Sequence[str]) -> str:
+    return docids.mark if isinstance(docids, IdTable) else fingerprint("\n".join(docids).encode())
+
+
+def write_files(folder: Path, blocks: Iterable[np.ndarray], k: int, source: Any) -> None:
+    """Write the files of a graph.
+
+    blocks: (n, K) edges and weights of documents in their order; source: as in `nearest.GraphSource`.
+    """
+    with open(folder / EDGES, "wb") as edges, open(folder / WEIGHTS, "wb") as weights:
+        for block in blocks:
+            edges.write(block["edge"].tobytes())
+            weights.write(block["weight"].tobytes())
+    with open(folder / DOCNOS, "wb") as stream:
+        write_docnos(stream, source.docids)
+    theirs = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
+    made_of = source.of, source.similarity, source.fingerprint, docids_mark(source.docids)
+    own = {"version": VERSION, **asdict(Origin(*made_of, source.search, source.recall, source.sampled))}
+    write_json(folder / META, {**theirs, "doc_count": len(source.docids), "k": k, "rnnreranker": own})
+
+
+def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
+    """Write `docnos.npids`, in which readers of a corpus graph look docids up, in both directions.
+
+    The layout of the package npids: a head, the docids padded to one length, and buckets of rows by a hash of the
+    docid; each section has its kind, the start of the next, the number of docids, and JSON. No docid ends in a NUL.
+    """
+    names = np.array([docid.encode() for docid in docids])
+    bits = (len(names) - 1).bit_length()
+    buckets = byte_hashes(names, np.uint32(0x811C9DC5), np.uint32(0x01000193)) & np.uint32((1 << bits) - 1)
+    starts = np.cumsum(np.bincount(buckets + 1, minlength=(1 << bits) + 1))
+    hashed = starts.astype("<u4").tobytes() + np.argsort(buckets, kind="stable").astype("<u4").tobytes()
+    for kind, count, about, content in (
+        (int.from_bytes(b"NPID", "little"), 0, {"version": 1}, b""),
+        (0, len(names), {"format": "fixedbytes", "length": names.dtype.itemsize, "prefix": ""}, names.tobytes()),
+        (1, len(names), {"format": "hash", "hash_bits": bits, "hash_fn": "fnv1_32"}, hashed),
+    ):
+        described = json.dumps(about).encode()
+        following = -1 if kind == 1 else stream.tell() + struct.calcsize("<IqqI") + len(described) + len(content)
+        stream.write(struct.pack("<IqqI", kind, following, count, len(described)) + described + content)

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.java import start_java
 from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
-from rnnreranker.parts.neighbours.on_device import OnDevice
+from rnnreranker.parts.postings.source import InMemory, Postings, best_products, bm25_weights, count_words
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
 from rnnreranker.parts.vectors.faiss_folder import write_lists
-from rnnreranker.parts.vectors.ids import Reopened
+from rnnreranker.parts.vectors.ids import Reopened, read_ids
 from rnnreranker.parts.vectors.npy_files import put_array
 
-COLUMNS = 8192  # documents that a block of rows is compared with at a time
-SPARE, SPARE_OF_OTHERS = 9, 16  # documents proposed beyond a list and the document itself; by Faiss and by devices
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+COLUMNS = 8192  # documents that a block of rows is compared with at a time, and on a device
+COLUMNS_THERE = 2**16
+SPARE, SPARE_OF_LISTS = 9, 16  # documents proposed beyond a list and the document itself
 # documents up to which search is exact: N^2 d multiplications are 4 x 10^14 at 384 dimensions, 80 minutes of a core
 EXACT = 2**20
 SAMPLE = 256  # documents whose nearest are looked for exactly
 GOAL = 0.95  # share of them that Faiss has to propose
 TRAINED = 64  # documents a list that centroids are trained on
+K1, B = 0.9, 0.4  # Pyserini's
 Nearest = tuple[np.ndarray, np.ndarray]  # edges (R, k) int64 and similarities (R, k) float64
 
 
@@ -36,38 +43,32 @@ class GraphSource(Reopened, ABC):
         of: the part of an index; similarity: "inner product" or "cosine"; docids: row → docid.
         search: exact or not; width: of an approximate search; fingerprint: of documents and comparison.
         devices: number of devices that it computes on besides the processor.
+        recall: the mean share of the exact nearest that it finds, of `sampled` documents.
     """
 
     of, similarity, search = "dense", "inner product", "exact"
-    width = devices = 0
+    width = devices = sampled = 0
+    recall = 1.0
     docids: Sequence[str]
     fingerprint: str
 
     @abstractmethod
-    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> Nearest:
-        """Edges (R, k) int64 and similarities (R, k) float64 of the k nearest others among the rows from `first` on.
+    def nearest(self, rows: np.ndarray, k: int) -> Nearest:
+        """Edges (R, k) int64 and similarities (R, k) float64 of the k nearest others of (R,) int64 rows.
 
-        Largest similarity first, ties by the lower row; a row does not depend on other rows. rows: (R,) int64.
+        Largest similarity first, ties by the lower row; a row does not depend on other rows.
         """
 
 
-def no_neighbours(rows: np.ndarray, k: int) -> Nearest:
-    """Edges and similarities (R, k) without neighbours, to be filled."""
-    return np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
-
-
 def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) -> Nearest:
-    """Edges and similarities (R, k) of the best of (R, m) documents, in the order of `GraphSource.nearest`.
+    """Edges and similarities (R, k) of the best of (R, m) documents, m >= k, in the order of `GraphSource.nearest`.
 
     values: (R, m) float64 similarities; a document that is proposed to itself means none.
     """
-    edges, scores = no_neighbours(rows, k)
     values = np.where(proposed == rows[:, None], -np.inf, values)
     order = np.lexsort((proposed, -values), axis=1)[:, :k]
     best = np.take_along_axis(values, order, axis=1)
-    edges[:, : order.shape[1]] = np.take_along_axis(proposed, order, axis=1)
-    scores[:, : order.shape[1]] = np.where(np.isneginf(best), 0.0, best)
-    return edges, scores
+    return np.take_along_axis(proposed, order, axis=1), np.where(np.isneginf(best), 0.0, best)
 
 
 class DenseNeighbours(GraphSource):
@@ -78,36 +79,50 @@ class DenseNeighbours(GraphSource):
 
     def __init__(self, vectors: VectorSource, devices: Sequence[str] = ()) -> None:
         self.vectors, self.docids, self.fingerprint = vectors, vectors.docids, vectors.fingerprint
-        self.devices, self.on_devices = len(devices), [OnDevice(name, vectors) for name in devices]
+        self.devices, self._on_devices = len(devices), [OnDevice(name, vectors) for name in devices]
 
-    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> Nearest:
+    def nearest(self, rows: np.ndarray, k: int) -> Nearest:
         def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
             if self.devices:
-                return self.on_devices[int(rows[0]) // len(rows) % self.devices].propose(queries, wanted, first)
+                return self._on_devices[int(rows[0]) // len(rows) % self.devices].propose(queries, wanted)
             with one_blas_thread():
-                return by_blocks(queries, wanted, self.blocks(first), lambda *_: None)
+                return by_blocks(queries, wanted, blocks_of(self.vectors, COLUMNS), lambda *_: None)
 
-        numbers: Any = range(len(self.docids) - first)  # ties go to the lower row
-        if not numbers or not len(rows):
-            return no_neighbours(rows, k)
-        spare = SPARE_OF_OTHERS if self.devices else SPARE
+        numbers: Any = range(len(self.docids))  # ties go to the lower row
         with np.errstate(invalid="ignore"):  # products beyond float32
             values, best = exact_search(
-                *(self.vectors.fetch(rows), k + 1, numbers, propose),
-                *(lambda positions: self.vectors.fetch(positions + first), spare),
+                self.vectors.fetch(rows), k + 1, numbers, propose, self.vectors.fetch, spare=SPARE
             )
-        return best_of(rows, np.stack(best) + first, np.stack(values), k)
+        return best_of(rows, np.stack(best), np.stack(values), k)
 
-    def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        """(R, k) float64: similarities of (R,) rows and (R, k) others, equal to those of `nearest`."""
-        own = self.vectors.fetch(rows)
-        return np.array([inner_products(one, self.vectors.fetch(line)) for one, line in zip(own, edges, strict=True)])
 
-    def blocks(self, first: int = 0) -> Iterator[tuple[int, np.ndarray]]:
-        """The vectors from row `first` on, in blocks, each with its start relative to `first`."""
-        count = len(self.docids)
-        for start in range(first, count, COLUMNS):
-            yield start - first, self.vectors.fetch(np.arange(start, min(start + COLUMNS, count)))
+def blocks_of(vectors: VectorSource, size: int) -> Any:
+    """The first row and the (n, d) float32 vectors of each block."""
+    count = len(vectors.docids)
+    return ((first, vectors.fetch(np.arange(first, min(first + size, count)))) for first in range(0, count, size))
+
+
+class OnDevice:
+    """The vectors of a collection in float32 on a device of torch, which proposes as `by_blocks` does."""
+
+    def __init__(self, device: str, vectors: VectorSource) -> None:
+        self._torch = torch = require("torch", "a graph on a device", "torch")
+        torch.backends.cuda.matmul.allow_tf32 = False  # float64 decides on the rounding of float32
+        self._vectors = torch.empty((len(vectors.docids), vectors.dimension), device=device)
+        for first, block in blocks_of(vectors, COLUMNS):
+            self._vectors[first : first + len(block)] = torch.from_numpy(block)
+
+    def propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The highest products (Q, count) float32 of (Q, d) float32, descending, and rows (Q, count) int64."""
+        torch, scores, rows = self._torch, list[Any](), list[Any]()
+        asked = torch.from_numpy(queries).to(self._vectors.device)
+        for first in range(0, len(self._vectors), COLUMNS_THERE):
+            products = asked @ self._vectors[first : first + COLUMNS_THERE].T
+            products.nan_to_num_(nan=np.inf, posinf=np.inf)  # beyond float32
+            highest, columns = products.topk(min(count, products.shape[1]), dim=1)
+            best, chosen = torch.cat([*scores, highest], dim=1).topk(min(count, first + products.shape[1]), dim=1)
+            scores, rows = [best], [torch.cat([*rows, columns + first], dim=1).gather(1, chosen)]
+        return scores[0].cpu().numpy(), rows[0].cpu().numpy()
 
 
 class ApproximateNeighbours(GraphSource):
@@ -122,34 +137,88 @@ class ApproximateNeighbours(GraphSource):
     search = "ivf"
 
     def __init__(self, exact: DenseNeighbours, k: int, work: Path) -> None:
-        self.exact, self.docids, self.fingerprint = exact, exact.docids, exact.fingerprint
+        self._vectors, self.docids, self.fingerprint = exact.vectors, exact.docids, exact.fingerprint
         self._faiss = require("faiss", "neighbours:search=ivf", "faiss-cpu")
         work.mkdir(parents=True, exist_ok=True)
-        count, vectors = len(self.docids), exact.vectors
-        self.sample = np.sort(np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False))
+        count, dimension = len(self.docids), self._vectors.dimension
+        sample = np.sort(np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False))
         sampled = work / f"sample-{fingerprint(self.fingerprint, k, SAMPLE)}.npy"
         if not sampled.is_file():
-            put_array(sampled, exact.nearest(self.sample, k)[0])
-        self._nearest = np.load(sampled, allow_pickle=False)
+            put_array(sampled, exact.nearest(sample, k)[0])
+        exact_nearest = np.load(sampled, allow_pickle=False)
         file = work / f"ivf-{fingerprint(self.fingerprint, TRAINED)}.faiss"
         if not file.is_file():
             lists = max(1, min(int(4 * np.sqrt(count)), count // TRAINED))
-            flat, metric = self._faiss.IndexFlatIP(vectors.dimension), self._faiss.METRIC_INNER_PRODUCT
-            index = self._faiss.IndexIVFFlat(flat, vectors.dimension, lists, metric)
-            write_lists(index, count, TRAINED * lists, vectors.fetch, file)
+            flat, metric = self._faiss.IndexFlatIP(dimension), self._faiss.METRIC_INNER_PRODUCT
+            index = self._faiss.IndexIVFFlat(flat, dimension, lists, metric)
+            write_lists(index, count, TRAINED * lists, self._vectors.fetch, file)
         self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP | self._faiss.IO_FLAG_READ_ONLY)
-        self.width = 8
-        while self.width < count and self.recall_of(self.nearest(self.sample, k)[0]) < GOAL:
+        self.width, self.sampled = 8, len(sample)
+        while True:
+            pairs = zip(self.nearest(sample, k)[0], exact_nearest, strict=True)
+            self.recall = float(np.mean([np.intersect1d(*both).size for both in pairs]) / exact_nearest.shape[1])
+            if self.recall >= GOAL or self.width >= count:
+                break
             self.width *= 2
 
-    def recall_of(self, edges: np.ndarray) -> float:
-        shared = [np.intersect1d(one, other).size for one, other in zip(edges, self._nearest, strict=True)]
-        return float(np.mean(shared) / self._nearest.shape[1])
-
-    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> Nearest:
+    def nearest(self, rows: np.ndarray, k: int) -> Nearest:
+        own = self._vectors.fetch(rows)
         with one_faiss_thread(self._faiss):
             self._index.nprobe = min(self.width, self._index.nlist)
-            wanted = min(k + 1 + SPARE_OF_OTHERS, len(self.docids))
-            proposed = self._index.search(self.exact.vectors.fetch(rows), wanted)[1]
-        proposed = np.where(proposed < first, rows[:, None], proposed)  # -1 where too few are proposed
-        return best_of(rows, proposed, self.exact.similarities(rows, proposed), k)
+            proposed = self._index.search(own, min(k + 1 + SPARE_OF_LISTS, len(self.docids)))[1]
+        proposed = np.where(proposed < 0, rows[:, None], proposed)  # -1 where too few are proposed
+        values = [inner_products(*one) for one in zip(own, map(self._vectors.fetch, proposed), strict=True)]
+        return best_of(rows, proposed, np.array(values), k)
+
+
+class WordNeighbours(GraphSource):
+    """N documents with weights of words, whose cosines are summed in float64 by ascending word.
+
+    Documents without a common word are no neighbours. mark: the fingerprint of the weights.
+    """
+
+    similarity = "cosine"
+
+    def __init__(self, words: Postings, of: str, mark: str) -> None:
+        self.words, self.docids, self.of, self.fingerprint = words, words.docids, of, mark
+        self._ranks = np.arange(len(self.docids))  # ties go to the lower row
+
+    def nearest(self, rows: np.ndarray, k: int) -> Nearest:
+        edges, scores = np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
+        own = _normalised(self.words.fetch(rows).astype(np.float64))
+        best = best_products(own, self.words.postings_lists(_normalised), k + 1, self._ranks, 1)
+        for line, (values, documents) in enumerate(zip(*best, strict=True)):
+            others = np.flatnonzero(documents != rows[line])[:k]
+            edges[line, : len(others)], scores[line, : len(others)] = documents[others], values[others]
+        return edges, scores
+
+
+def _normalised(matrix: csr_matrix) -> csr_matrix:
+    owners = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    matrix.data = matrix.data / np.sqrt(np.bincount(owners, matrix.data * matrix.data, matrix.shape[0]))[owners]
+    return matrix
+
+
+def bm25_words(index: Path) -> Postings:
+    """The BM25 weights of the words of an index's documents, float32, from its Lucene index.
+
+    They are `bm25_weights`, with N and avgdl of the documents with a word, and |d| rounded to one byte, as in Lucene.
+
+    Raises:
+        UnavailableError: no Java 21 or newer.
+    """
+    start_java()
+    import jnius
+    from pyserini.index.lucene import LuceneIndexReader
+
+    ids, reader = read_ids(index / "docid"), LuceneIndexReader(str((index / "bm25").absolute()))
+    documents = progress(ids.names, unit="documents", what="words of documents")
+    counted = (reader.get_document_vector(docid) or {} for docid in documents)
+    counts = count_words([word for word, count in own.items() for _ in range(count)] for own in counted)[1]
+    byte = jnius.autoclass("org.apache.lucene.util.SmallFloat")
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    distinct, inverse = np.unique(lengths, return_inverse=True)
+    rounded = np.array([byte.byte4ToInt(byte.intToByte4(int(length))) for length in distinct], np.float64)[inverse]
+    filled = int(np.count_nonzero(lengths))
+    weights = bm25_weights(counts.astype(np.float64), K1, B, rounded, filled, lengths.sum() / max(filled, 1))
+    return InMemory(weights.astype(np.float32), ids)

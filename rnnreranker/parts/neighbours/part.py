@@ -1,28 +1,42 @@
-"""The part `neighbours`: the nearest other documents of every document, by another part of the index."""
+"""The part `neighbours`: the nearest other documents of every document, by another part of the index.
+
+Blocks of documents are files, so that a killed build resumes to the same bytes.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.checksums import check_files
+from rnnreranker.base.command import cores, counted, progress, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.files import fingerprint, folder_written_whole
+from rnnreranker.base.java import start_java
+from rnnreranker.base.process.backends import do_parts
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.base.request import Share
 from rnnreranker.base.settings import setting
-from rnnreranker.parts.base import BLOCK, Part, describe, described_part
-from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.description import PART, read_description
-from rnnreranker.parts.neighbours.files import Earlier, GraphFiles, K, write_graph
-from rnnreranker.parts.neighbours.nearest import EXACT, ApproximateNeighbours, DenseNeighbours, GraphSource
-from rnnreranker.parts.neighbours.words import K1, B, WordNeighbours, bm25_words
+from rnnreranker.parts.base import Part, describe, described_part
+from rnnreranker.parts.neighbours import nearest
+from rnnreranker.parts.neighbours.graph import PART, VERSION, NeighbourGraph, open_neighbours, write_files
+from rnnreranker.parts.neighbours.nearest import EXACT, GraphSource
+from rnnreranker.parts.postings.source import ImpactSource
 from rnnreranker.parts.vectors import open_vectors
+from rnnreranker.parts.vectors.npy_files import put_array
+
+K = 16
+ROWS = 1024  # documents of a block
+ENTRY = np.dtype([("edge", "<u4"), ("weight", "<f2")])
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,6 @@ class NeighboursPart(Part):
     name, gives, rank = PART, "neighbours", 50
     Params = GraphParams
     made_of = ("dense", "impact", "bm25")
-    _earlier: Earlier | None = None
 
     @classmethod
     def make(cls, params: GraphParams, beside: Mapping[str, Any]) -> NeighboursPart:
@@ -63,57 +76,59 @@ class NeighboursPart(Part):
         return (params.by,) if params.by else cls.made_of
 
     @classmethod
-    def params_of(cls, described: Mapping[str, Any]) -> GraphParams:
-        return GraphParams(described.get("wanted"), described.get("of"), described.get("search"))
-
-    @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
-        return cls.at(index) is not None if params is None else has_graph(index, params)
+        """Whether an index has a whole graph of its own documents, with these settings; None = any."""
+        if cls.at(index) is None or params is None:
+            return cls.at(index) is not None
+        try:
+            graph = open_neighbours(index)
+            made = graph.origin
+            asked = ((params.by, made.of), (params.search, made.search), (source_mark(index, made.of), made.source))
+            if any(one not in (None, other) for one, other in asked):
+                return False
+            graph.check_whole()
+        except InputError:
+            return False
+        return params.k is None or graph.k == min(params.k, len(graph) - 1)
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> NeighbourGraph:
         return open_neighbours(at, str(described.get("source", "")))
 
     def __init__(self, params: GraphParams | None = None) -> None:
-        self._params = params or GraphParams()
-        self._of = self._params.by or self.made_of[0]
+        super().__init__(params)
+        self._of = self.params.by or self.made_of[0]
 
     def check(self) -> None:
         if self._of == "bm25":
-            from rnnreranker.base.java import start_java
-
             start_java()
-
-    def extend(self, index: Path) -> None:
-        """Compare known documents only with new ones, if the graph is exact and not of BM25, whose weights change."""
-        graph = open_neighbours(index)
-        if graph.origin.search == "exact" and graph.origin.of != "bm25":
-            self._earlier = Earlier(graph.path, len(graph), graph.k, len(graph) // BLOCK * BLOCK)
 
     def start(self, work: Path, threads: int | None) -> None:
         self._work = work / PART
         self._how: dict[str, Any] = {"threads": threads, "backend": self.backend, "address": self.address}
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        wanted = self._params.k or K
+        wanted = self.params.k or K
         source = self._source(corpus.parent, min(wanted, max(1, count - 1)))
-        self.reused = write_graph(source, folder / PART, wanted, work=self._work, earlier=self._earlier, **self._how)
-        _, k, origin = read_description(folder / PART)
-        return {"k": k, "wanted": wanted, **asdict(origin)}
+        self.reused = write_graph(source, folder / PART, wanted, work=self._work, **self._how)
+        graph = open_neighbours(folder / PART)
+        return {"k": graph.k, **asdict(graph.origin)}
 
     def write_share(self, index: Path, share: Share) -> str:
-        search = self._params.search or ("exact" if self._of != "dense" else search_of(len(open_vectors(index).docids)))
+        search = self.params.search or ("exact" if self._of != "dense" else search_of(len(open_vectors(index).docids)))
         if self._of == "bm25" or search == "ivf":
             raise InputError(
                 f"{argument('shard_id', share[0])}: a graph of {self._of} with search={search} is made by one process; "
                 "leave it out, or give neighbours:search=exact here and to put it together"
             )
-        made, own = GraphFiles(self._source(index), self._params.k or K, self._work, **self._how).make(share)
+        source = self._source(index)
+        k = min(self.params.k or K, len(source.docids) - 1)
+        _, made, own = make_blocks(source, k, self._work, share, **self._how)
         return f"neighbours of {made} documents made, of {own - made} were there"
 
     def _source(self, index: Path, k: int = K) -> GraphSource:
         names = self.devices.names if self.devices is not None and self.devices.elsewhere else ()
-        return graph_source(index, self._of, self._work, self._params.search, k, names)
+        return graph_source(index, self._of, self._work, self.params.search, k, names)
 
 
 def graph_source(
@@ -122,7 +137,7 @@ def graph_source(
     """The documents of an index as one of its parts compares them.
 
     Args:
-        of: "dense", "impact" or "bm25"; work: a folder for an approximate index, next to the words of a Lucene index.
+        of: "dense", "impact" or "bm25"; work: a folder for an approximate index.
         search: as `GraphParams`; k: neighbours that an approximate index is to find; devices: as `DenseNeighbours`.
 
     Raises:
@@ -132,16 +147,13 @@ def graph_source(
     if of == "dense":
         vectors = open_vectors(index)
         approximate = (search or search_of(len(vectors.docids))) == "ivf"
-        source = DenseNeighbours(vectors, () if approximate else devices)
+        source = nearest.DenseNeighbours(vectors, () if approximate else devices)
         if approximate:
-            source = ApproximateNeighbours(source, k, work)
-    elif search == "ivf":
-        raise InputError(f"graph search {search} is of dense vectors; {of} is searched exactly")
+            source = nearest.ApproximateNeighbours(source, k, work)
     else:
         check_files(index, of)
-        mark = source_mark(index, of)
-        words = _impacts(index) if of == "impact" else bm25_words(index, work.with_name(f"words-{mark}"))
-        source = WordNeighbours(words, of, mark)
+        words = _impacts(index) if of == "impact" else nearest.bm25_words(index)
+        source = nearest.WordNeighbours(words, of, source_mark(index, of))
     source.opened = (_opened, (index, of, work, search, k, devices, source.fingerprint))
     return source
 
@@ -165,18 +177,84 @@ def source_mark(index: Path, of: str) -> str:
         return open_vectors(index).fingerprint
     if of == "impact":
         return _impacts(index).fingerprint
-    language = described_part(index, of).get("language")
-    return fingerprint("bm25", describe(index).get("content"), K1, B, *([language] if language else []))
+    return fingerprint(
+        "bm25", describe(index).get("content"), described_part(index, of).get("settings"), nearest.K1, nearest.B
+    )
 
 
-def has_graph(index: Path, params: GraphParams) -> bool:
-    try:
-        graph = open_neighbours(index)
-        made = graph.origin
-        asked = ((params.by, made.of), (params.search, made.search))
-        if any(one not in (None, other) for one, other in asked) or made.source != source_mark(index, made.of):
-            return False
-        graph.check_whole()
-    except InputError:
-        return False
-    return params.k is None or graph.k == min(params.k, len(graph) - 1)
+def make_blocks(
+    source: GraphSource,
+    k: int,
+    work: Path,
+    share: Share = (0, 1),
+    *,
+    threads: int | None = None,
+    backend: str = "threads",
+    address: str | None = None,
+) -> tuple[list[Path], int, int]:
+    """Make the missing files of one process's share of a graph; any process can make each of them.
+
+    Returns all files, how many documents were made, and how many the share has.
+
+    Args:
+        source: N >= 2 documents; k: neighbours of a document, below N; work: the folder of the files.
+        threads: files made at the same time, each with one BLAS thread; None = one per core.
+        backend, address: as in `do_parts`; all workers must see the folder.
+    """
+    count, mark = len(source.docids), fingerprint(source.of, source.fingerprint, source.search, source.width, k, ROWS)
+    work.mkdir(parents=True, exist_ok=True)
+    starts = range(0, count, ROWS)
+    files = {work / f"{first:010d}-{mark}-{VERSION}.npy": range(first, min(first + ROWS, count)) for first in starts}
+    own = [(source, rows, k, file) for file, rows in files.items()][share[0] :: share[1]]
+    missing = [one for one in own if not one[-1].is_file()]
+    of_processes = source.devices if backend != "threads" else 0  # each takes memory of a device
+    do_parts(
+        make_block,
+        missing,
+        workers=of_processes or threads or cores(),
+        backend=backend,
+        address=address,
+        shown=lambda made: progress(made, unit="blocks", total=len(missing), what="neighbours"),
+        gpus=float(source.devices > 0),
+    )
+    return [*files], sum(len(rows) for _, rows, *_ in missing), sum(len(rows) for _, rows, *_ in own)
+
+
+def make_block(source: Any, rows: range, k: int, file: Path) -> None:
+    """Write the neighbours of some documents, (R, k) of `ENTRY`; InputError: a similarity beyond float16."""
+    with one_blas_thread(), np.errstate(over="ignore"):
+        edges, scores = source.nearest(np.array(rows), k)
+        entries = np.empty(edges.shape, dtype=ENTRY)
+        entries["edge"], entries["weight"] = edges, scores
+    if not (finite := np.isfinite(entries["weight"]).all(axis=1)).all():
+        raise InputError(
+            f"the inner products of {source.docids[rows[int(np.argmin(finite))]]} with its neighbours exceed 65504, "
+            "the largest that a graph holds; make the vectors shorter, as with --encoder NAME:normalize=true"
+        )
+    put_array(file, entries)
+
+
+def write_graph(
+    source: GraphSource, output: str | os.PathLike[str], k: int = K, *, work: Path | None = None, **how: Any
+) -> int:
+    """Write the folder of a graph; returns how many documents an interrupted build had finished.
+
+    k: at most N - 1 neighbours are kept; work: None = `<output>.partial`; how: threads, backend and address.
+
+    Raises:
+        InputError: fewer than two documents, a similarity beyond float16.
+    """
+    output, count = Path(output).expanduser(), len(source.docids)
+    if count < 2:
+        raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
+    work, k = output.with_name(output.name + ".partial") if work is None else work, min(k, count - 1)
+    files, made, _ = make_blocks(source, k, work, **how)
+    with folder_written_whole(output) as folder:
+        write_files(folder, (np.load(file, allow_pickle=False) for file in files), k, source)
+    if source.sampled:
+        say(
+            f"neighbours: {source.search} has found {source.recall:.1%} of the {k} nearest of "
+            f"{counted(source.sampled, 'document')} that were looked for exactly"
+        )
+    shutil.rmtree(work)
+    return count - made

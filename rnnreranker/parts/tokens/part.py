@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,10 +14,11 @@ from rnnreranker.base.command import say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import setting
+from rnnreranker.data.document import Document
 from rnnreranker.encode.params import LateEncoderParams
-from rnnreranker.parts.encoded import Block, PartByEncoder
+from rnnreranker.parts.encoded import Block, EncodedPart
+from rnnreranker.parts.ragged import positions_of
 from rnnreranker.parts.tokens.source import VECTORS, QueryTokens, TokenSource, query_tokens, write_tokens
-from rnnreranker.parts.vectors.ids import positions_of
 from rnnreranker.parts.vectors.npy_files import map_array
 
 if TYPE_CHECKING:
@@ -45,23 +46,18 @@ class TokenParams(settings.Params):
         return {"search": self.search}
 
 
-class TokensPart(PartByEncoder):
+class TokensPart(EncodedPart):
     """A vector for every token of the documents."""
 
     name, gives, gives_queries, rank = "tokens", "tokens", "query tokens", 30
     folder = "tokens"
     Params, OfEncoder, encoder = TokenParams, LateEncoderParams, "late-encoder"
-    packages = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu")
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
         from rnnreranker.encode.kinds import LateEncoder
 
         return LateEncoder
-
-    @classmethod
-    def params_of(cls, described: Mapping[str, Any]) -> TokenParams:
-        return TokenParams(described.get("wanted", "auto"), cls.form_of(described))
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> TokenSource:
@@ -73,7 +69,8 @@ class TokensPart(PartByEncoder):
     ) -> QueryTokens:
         return query_tokens(opened, topics, threads, devices)
 
-    def encoded(self, texts: list[str]) -> Block:
+    def encoded(self, documents: Sequence[Document]) -> Block:
+        texts = [document.text for document in documents]
         block = self.of_documents.encode(texts, "document", threads=self._threads)._asdict()
         with np.errstate(over="ignore"):
             block["vectors"] = block["vectors"].astype(np.float16)
@@ -89,7 +86,7 @@ class TokensPart(PartByEncoder):
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         made_by, path = self._encoder, folder / self.folder
         tokens = int(write_tokens(path, self.stored, made_by.dimension)[-1])
-        search = self._params.search
+        search = self.params.search
         if search == "auto":
             search = "exact" if tokens <= EXACT else "ivf-pq"
         if search == "ivf-pq":
@@ -104,7 +101,6 @@ class TokensPart(PartByEncoder):
             "dimension": made_by.dimension,
             "dtype": "float16",
             "tokens": tokens,
-            "wanted": self._params.search,
             "search": search,
             "cut": cut,
         }

@@ -7,6 +7,7 @@ vocabulary, (T,) int32, and `tokens/offsets.npy` the start of each document.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.command import cores, progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import LateEncoder
-from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, write_ragged
-from rnnreranker.parts.vectors.ids import positions_of
+from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, positions_of, write_ragged
 
 VECTORS, IDS = "vectors.npy", "ids.npy"
 QUERIES = 8  # that all documents are compared with at a time
@@ -42,7 +43,7 @@ class TokenSource(RaggedSource):
         encoder: name, settings and digest, for `LateEncoder.load(name, **settings)`.
     """
 
-    part = files = "tokens"
+    files = "tokens"
     arrays = VECTORS, IDS
 
     def _take(self, described: Mapping[str, Any]) -> None:
@@ -85,20 +86,34 @@ class TokenSource(RaggedSource):
         hits: int,
         threads: int | None = None,
         weights: np.ndarray | None = None,
+        propose: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        Exact; documents and queries without tokens have no hits. Arguments and errors as `scores`.
+        Documents and queries without tokens have no hits. Arguments and errors as `scores`.
+
+        Args:
+            propose: the rows of documents for a query's tokens (q, d); None = all, the search is exact.
         """
-        best: list[Hits] = []
-        for first in range(0, len(query_offsets) - 1, QUERIES):
-            own = query_offsets[first : first + QUERIES + 1]
+        self.scores(queries[:0], np.zeros(1, dtype=np.int64))  # refuses another dimension
+        step, workers, inside = (QUERIES, 1, threads) if propose is None else (1, threads or cores(), 1)
+
+        def best(first: int) -> list[Hits]:
+            own = query_offsets[first : first + step + 1]
             part = slice(own[0], own[-1])
-            scores = self.scores(queries[part], own - own[0], None, threads, None if weights is None else weights[part])
-            for one, tokens in zip(scores, np.diff(own), strict=True):
-                rows = self._filled if tokens else self._filled[:0]
-                best.append(best_first(one[rows], rows, hits, self.docid_ranks))
-        return [scores for scores, _ in best], [rows for _, rows in best]
+            rows = self._filled if propose is None else propose(queries[part])
+            weighed = None if weights is None else weights[part]
+            scores = self.scores(queries[part], own - own[0], rows, inside, weighed)
+            filled = np.diff(own) > 0
+            return [
+                best_first(one[: len(rows) * some], rows[: len(rows) * some], hits, self.docid_ranks)
+                for one, some in zip(scores, filled, strict=True)
+            ]
+
+        with ThreadPoolExecutor(workers) as pool:
+            blocks = pool.map(best, range(0, len(query_offsets) - 1, step))
+            best_of = [one for block in progress(blocks, unit="queries", what="search") for one in block]
+        return [scores for scores, _ in best_of], [rows for _, rows in best_of]
 
     @cached_property
     def _filled(self) -> np.ndarray:

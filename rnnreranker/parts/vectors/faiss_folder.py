@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,12 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.vectors.exact import best_first, inner_products
 from rnnreranker.parts.vectors.ids import Ids, read_ids
-from rnnreranker.parts.vectors.matrix_files import LARGE, MappedRows, in_parts
-from rnnreranker.parts.vectors.stored import Found, VectorSource
+from rnnreranker.parts.vectors.stored import LARGE, Found, MappedRows, VectorSource, in_parts
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
-FLAT_HEADER = 45  # bytes before the vectors of a flat index file
-SIZES = ((4, 8), (8, 16), (33, 37))  # bytes of its head with the dimension, the number of vectors, the metric
-METRICS = ("inner product", "L2 distance")
+HEAD = np.dtype(
+    [("mark", "S4"), ("dimension", "<i4"), ("count", "<i8"), ("more", "V17"), ("metric", "<i4"), ("", "V8")]
+)
 AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads that cost more than they bring
 ADDED = 2**14  # vectors that are added to lists at a time
 MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
@@ -40,40 +40,36 @@ def faiss_vectors(path: str | os.PathLike[str]) -> VectorSource:
     Raises:
         InputError: files missing, cut or of different lengths, an empty index, a metric other than inner product.
     """
-    folder = Path(path).expanduser()
-    file, docid = folder / "index", folder / "docid"
-    for one, what in ((file, "a Faiss index"), (docid, "one docid a line")):
-        if not one.is_file():
-            raise InputError(f"{one}: no such file; expected {what} (the Faiss folder layout of Pyserini)")
+    file, docid = (Path(path).expanduser() / name for name in ("index", "docid"))
+    if not (file.is_file() and docid.is_file()):
+        raise InputError(f"{file.parent}: expected the files `index` and `docid` (the Faiss folder layout of Pyserini)")
     with open(file, "rb") as stream:
-        head = stream.read(FLAT_HEADER)
-    if head[:4] not in FLAT_MARKS:
+        start = stream.read(HEAD.itemsize)
+    if start[:4] not in FLAT_MARKS or len(start) < HEAD.itemsize:
         return FaissVectors(_opened(require("faiss", f"reading {file}", "faiss-cpu"), file), read_ids(docid), file)
-    size = file.stat().st_size
-    dimension, count, metric = (int.from_bytes(head[at:end], "little") for at, end in SIZES)
-    if size != (expected := FLAT_HEADER + 4 * dimension * count):
+    head, size = np.frombuffer(start, HEAD)[0], file.stat().st_size
+    dimension, count = int(head["dimension"]), int(head["count"])
+    if size != (expected := HEAD.itemsize + 4 * dimension * count):
         raise InputError(
-            f"{file}: has {size} bytes but {count} vectors of {dimension} dimensions take {expected}; the file is not "
-            "whole: copy or build it again"
+            f"{file}: is not whole, has {size} bytes; {count} vectors of {dimension} dimensions take {expected}; copy "
+            "or build it again"
         )
     ids = read_ids(docid)
-    _check(file, metric, count, ids)
-    matrix = MappedRows([np.memmap(file, np.uint8, "r", FLAT_HEADER, (count, 4 * dimension))])
+    _check(file, head["metric"], count, ids)
+    matrix = MappedRows([np.memmap(file, np.uint8, "r", HEAD.itemsize, (count, 4 * dimension))])
     return VectorSource(file, ids, matrix, dimension, [file, docid], "faiss")
 
 
 def _check(file: Path, metric: int, count: int, ids: Ids) -> None:
     if metric:
         raise InputError(
-            f"{file}: its metric is {METRICS[1] if metric == 1 else f'number {metric}'}; expected {METRICS[0]}: "
-            "build it with METRIC_INNER_PRODUCT (with vectors of length 1 for cosine)"
+            f"{file}: its metric is {'L2 distance' if metric == 1 else metric}; expected inner product: build it with "
+            "METRIC_INNER_PRODUCT (with vectors of length 1 for cosine)"
         )
-    if count == 0:
-        raise InputError(f"{file}: the index is empty; expected at least one vector")
-    if count != len(ids.names):
+    if count == 0 or count != len(ids.names):
         raise InputError(
             f"{file.with_name('docid')}: has {len(ids.names)} docids but the index has {count} vectors; "
-            "expected one line per vector: copy or build the folder again"
+            "expected one line per vector, at least one: copy or build the folder again"
         )
 
 
@@ -92,21 +88,16 @@ class FaissVectors(VectorSource):
         self._owner = index  # what is downcast does not own the memory
         self._index = index = faiss.downcast_index(index) if isinstance(index, faiss.Index) else index
         path, self.kind = file or Path("the searcher's index"), type(index).__name__
-        ids = docids if isinstance(docids, Ids) else Ids(list(docids), str(path))
-        if not isinstance(index, faiss.Index):
-            raise InputError(f"{path}: a {self.kind}; expected an index of float vectors")
-        self._lists = faiss.try_extract_index_ivf(index)
+        self._lists = faiss.try_extract_index_ivf(index) if isinstance(index, faiss.Index) else None
         inside = self.kind if self._lists is None else type(faiss.downcast_index(self._lists)).__name__
-        if self.kind in WITHOUT_VECTORS or "FastScan" in inside:  # the latter crash when they are asked for a vector
-            raise InputError(f"{path}: no vectors can be read from a {self.kind}; {ADVICE}")
-        if isinstance(index, faiss.IndexIDMap):  # IndexIDMap2 is one too
-            raise InputError(f"{path}: {self.kind} has ids of its own, not lines of `docid`; {ADVICE}")
+        # of those with FastScan Faiss crashes when it is asked for a vector; IndexIDMap2 is an IndexIDMap too
+        without = self.kind in WITHOUT_VECTORS or "FastScan" in inside or isinstance(index, faiss.IndexIDMap)
+        if without or not isinstance(index, faiss.Index):
+            raise InputError(f"{path}: no vectors can be read by line of `docid` from a {self.kind}; {ADVICE}")
+        ids = docids if isinstance(docids, Ids) else Ids(list(docids), str(path))
         _check(path, index.metric_type, index.ntotal, ids)
-        rows = None
-        if isinstance(index, faiss.IndexFlat):
-            values = faiss.rev_swig_ptr(index.get_xb(), index.ntotal * index.d)
-            rows = MappedRows([values.reshape(index.ntotal, index.d)])
-        super().__init__(path, ids, rows, int(index.d), [file, file.with_name("docid")] if file else [], "faiss")
+        files = [file, file.with_name("docid")] if file else []
+        super().__init__(path, ids, dimension=int(index.d), files=files, kind="faiss")
         self.exact = self._warned = self.kind in EXACT
         self._many = file is not None and file.stat().st_size >= LARGE
         if file is None:
@@ -115,46 +106,45 @@ class FaissVectors(VectorSource):
 
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         """A lossy index gives decoded vectors, with one warning; after PCA or OPQ in the space of the queries."""
-        if self._matrix is not None:
-            return super()._read(rows, out)
         if not self._warned:
             self._warned = True
             notice(f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate")
-        try:
+        with self._working():
             if self._lists is not None and not isinstance(self._index, self._faiss.IndexRefineFlat):
                 self._lists.make_direct_map()  # once; the other gives vectors by itself
             in_parts(lambda part: self._index.reconstruct_batch(rows[part], out[part]), len(rows), self._many, AT_ONCE)
-        except RuntimeError as error:
-            raise InputError(
-                f"{self._path}: no vectors can be read from a {self.kind} ({_reason(error)}); {ADVICE}"
-            ) from None
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> Found:
-        if self._matrix is not None:
-            return super()._best(queries, hits, threads)
         threads = threads or self._faiss.omp_get_max_threads()
         with ThreadPoolExecutor(threads, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
             best = list(pool.map(lambda query: self._search_one(query, min(hits, len(self.docids))), queries))
         return [scores for scores, _ in best], [rows for _, rows in best]
 
     def _search_one(self, query: np.ndarray, hits: int) -> tuple[np.ndarray, np.ndarray]:
-        try:
+        with self._working():
             scores, rows = self._index.search(query[None], hits)
-        except RuntimeError as error:  # settings of a search that are in the file, as that no list be looked at
-            raise InputError(f"{self._path}: cannot be searched ({_reason(error)}); build it again") from None
         kept = rows[0][rows[0] >= 0]
         true = inner_products(query, self.fetch(kept)) if self.exact else scores[0][rows[0] >= 0].astype(np.float64)
         order = best_first(true, kept, self.docids)
         return true[order], kept[order]
 
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise InputError(
+                f"{self._path}: no vectors can be read from a {self.kind} ({_reason(error)}); {ADVICE}"
+            ) from None
+
 
 def _opened(faiss: Any, path: Path) -> Any:
-    if path.open("rb").read(2) == b"IB":
-        raise InputError(f"{path}: a binary Faiss index, which holds no float vectors; {ADVICE}")
     try:
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if path.stat().st_size >= MAPPED else 0)
     except (RuntimeError, MemoryError) as error:
-        raise InputError(f"{path}: not a whole Faiss index ({_reason(error)}); copy or build it again") from None
+        raise InputError(
+            f"{path}: not a whole Faiss index of float vectors ({_reason(error)}); copy or build it again"
+        ) from None
 
 
 def write_lists(index: Any, count: int, trained: int, fetch: Callable[[np.ndarray], np.ndarray], file: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,22 +14,24 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
 
 
-def write_array(stream: IO[bytes], array: np.ndarray) -> None:
-    """Write an array as `numpy.save` does, but so that every failed write raises an error."""
-    np.lib.format.write_array(_Written(stream), array, allow_pickle=False)
-
-
 def write_header(stream: IO[bytes], kind: Any, shape: tuple[int, ...]) -> None:
     np.lib.format.write_array_header_1_0(stream, {"descr": kind, "fortran_order": False, "shape": shape})
 
 
+def write_array(stream: IO[bytes], array: np.ndarray) -> None:
+    """Write the bytes of `numpy.save`, but so that every failed write raises an error."""
+    write_header(stream, np.lib.format.dtype_to_descr(array.dtype), array.shape)
+    stream.write(array.tobytes())
+
+
 def put_array(path: Path, array: np.ndarray) -> None:
-    _put(path, partial(write_array, array=array))
+    """Write a `.npy` file whole, so that it survives a kill."""
+    _put(path, lambda stream: write_array(stream, array))
 
 
 def put_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write a `.npz` file whole, so that it survives a kill."""
-    _put(path, partial(np.savez, **arrays))
+    _put(path, lambda stream: np.savez(stream, **arrays))
 
 
 def _put(path: Path, write: Callable[[IO[bytes]], None]) -> None:
@@ -38,13 +39,6 @@ def _put(path: Path, write: Callable[[IO[bytes]], None]) -> None:
         write(stream)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-class _Written:
-    """A stream that NumPy does not take for a file, so that every byte goes through `write`."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self.write = stream.write
 
 
 def map_array(path: Path, repair: str = "write or copy it again") -> np.memmap:
@@ -56,17 +50,25 @@ def map_array(path: Path, repair: str = "write or copy it again") -> np.memmap:
     Raises:
         InputError: no such file, another format, a bad header, more or fewer bytes than it says.
     """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; {repair}")
     try:
         with warnings.catch_warnings(action="ignore"):
             array = np.lib.format.open_memmap(path, mode="r")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; {repair}") from None
+        if (size := path.stat().st_size - array.offset) != array.nbytes:
+            raise ValueError(f"{array.shape} {array.dtype} take {array.nbytes} bytes, it has {size}")
     except Exception as error:  # numpy parses headers as Python, and passes what the parser raises
         reason = " ".join(str(error).split())[:80]
         raise InputError(f"{path}: not a whole .npy file of numbers ({reason}); {repair}") from None
-    if (size := path.stat().st_size - array.offset) != array.nbytes:
-        raise InputError(
-            f"{path}: not a whole .npy file ({array.shape} {array.dtype} take {array.nbytes} bytes, it has {size}); "
-            f"{repair}"
-        )
     return array
+
+
+def map_matrix(path: Path) -> np.memmap:
+    """(n, d) float32 or float16, memory-mapped; InputError: not a whole `.npy` file, or another shape or type."""
+    matrix = map_array(path)
+    if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype not in (np.float32, np.float16):
+        raise InputError(
+            f"{path}: has shape {matrix.shape} and type {matrix.dtype}; expected (rows, dimensions), at least one of "
+            "each, float32 or float16"
+        )
+    return matrix

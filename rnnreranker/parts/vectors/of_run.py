@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,16 +12,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import instance_of
 
 if TYPE_CHECKING:
+    from rnnreranker.parts.vectors.ids import HasDocids
     from rnnreranker.parts.vectors.source import QueryVectors
     from rnnreranker.runs import Run
-
-
-class HasRows(Protocol):
-    """Vectors or a graph: something that has a row for a document."""
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 if unknown."""
-        ...
 
 
 def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:
@@ -84,7 +76,7 @@ def _lost(run: Run, usable: np.ndarray) -> tuple[np.ndarray, int]:
     return run.docids[used & ~usable], int(used.sum())
 
 
-def vector_rows(source: HasRows, run: Run, *, skip: bool = False, beside: HasRows | None = None) -> np.ndarray:
+def vector_rows(source: HasDocids, run: Run, *, skip: bool = False, beside: HasDocids | None = None) -> np.ndarray:
     """(V,) int64: the vector row of each distinct docid of the run, -1 if it has none.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,9 @@ from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.parts.base import BLOCK, Part
-from rnnreranker.parts.encoded import Block, EncodedPart, PartByEncoder
+from rnnreranker.parts.encoded import Block, EncodedPart
 from rnnreranker.parts.vectors import VectorSource, open_vectors
-from rnnreranker.parts.vectors.npy_files import put_arrays, write_header
+from rnnreranker.parts.vectors.npy_files import write_header
 
 if TYPE_CHECKING:
     from rnnreranker.encode.kinds import TextEncoder
@@ -41,7 +42,7 @@ class DenseParams(settings.Params):
         return self.dtype
 
 
-class DensePart(PartByEncoder):
+class DensePart(EncodedPart):
     """One vector a document: float32 = a Faiss folder; float16 = `vectors.npy`, half the size, cosines change by less
     than 1e-3.
     """
@@ -49,7 +50,6 @@ class DensePart(PartByEncoder):
     name, gives, gives_queries, rank = "dense", "vectors", "query vectors", 0
     Params: ClassVar[type[settings.Params]] = DenseParams
     OfEncoder, encoder, automatic = EncoderParams, "encoder", True
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "onnxruntime", "faiss-cpu")
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
@@ -64,13 +64,8 @@ class DensePart(PartByEncoder):
         return OwnVectors(params) if params.encoder == OWN else super().make(params, beside)
 
     @classmethod
-    def inputs(cls, params: Any) -> str:
+    def inputs(cls, params: Any) -> str | None:
         return fingerprint(OWN, params.dtype) if params.encoder == OWN else super().inputs(params)
-
-    @classmethod
-    def params_of(cls, described: Mapping[str, Any]) -> DenseParams:
-        form = OWN if described.get("vectors") == OWN else cls.form_of(described)
-        return DenseParams(form, described.get("dtype", "float32"))
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
@@ -87,12 +82,12 @@ class DensePart(PartByEncoder):
     def mark_of(self, texts: list[str]) -> str:
         mark = super().mark_of(texts)
         if self._encoder.graph is not None and (self.of_documents.graph is not None or self._computed):
-            self.marks = self._encoder.fingerprint, self._params.kept, "graph"
+            self.marks = self._encoder.fingerprint, self.params.kept, "graph"
         return mark
 
-    def encoded(self, texts: list[str]) -> Block:
+    def encoded(self, documents: Sequence[Document]) -> Block:
         options: dict[str, Any] = {"threads": self._threads, "what": "documents", "progress": True}
-        return {"vectors": self.of_documents.encode(texts, **options)}
+        return {"vectors": self.of_documents.encode([document.text for document in documents], **options)}
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
         return {"vectors": self._old.fetch(rows)}
@@ -102,69 +97,71 @@ class DensePart(PartByEncoder):
 
         `cosine`: the lowest to the float32 vectors of the model, unless the model computed them.
         """
-        about = self.write_vectors(folder, count, self._encoder.dimension)
-        encoder, more = self._encoder, dict[str, Any]()
-        if encoder.graph is not None:
-            more["graph"] = {"key": encoder.graph.folder.name, "content": encoder.graph.content}
-            more["cosine"] = encoder.graph.about["cosine"]
-        return {**about, "encoder": self.made_by({"settings": encoder.options}, **more)}
-
-    def write_vectors(self, folder: Path, count: int, dimension: int) -> dict[str, Any]:
-        flat = self._params.dtype == "float32"
+        encoder, flat, more = self._encoder, self.params.dtype == "float32", dict[str, Any]()
         with open(folder / ("index" if flat else "vectors.npy"), "wb") as stream:
             if flat:
                 faiss = require("faiss", "writing a dense index", "faiss-cpu")
-                header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(dimension)).tobytes())
+                header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(encoder.dimension)).tobytes())
                 header[8:16] = count.to_bytes(8, "little")  # the number of vectors
-                header[-8:] = (count * dimension).to_bytes(8, "little")  # and of the floats that follow
+                header[-8:] = (count * encoder.dimension).to_bytes(8, "little")  # and of the floats that follow
                 stream.write(header)
             else:
-                write_header(stream, "<f2", (count, dimension))
+                write_header(stream, "<f2", (count, encoder.dimension))
             for block in self.stored():
                 stream.write(block["vectors"].astype("<f4" if flat else "<f2", copy=False).tobytes())
-        return {"dimension": dimension, "dtype": self._params.dtype}
+        if encoder.graph is not None:
+            more["graph"] = {"key": encoder.graph.folder.name, "content": encoder.graph.content}
+            more["cosine"] = encoder.graph.about["cosine"]
+        about = {"dimension": encoder.dimension, "dtype": self.params.dtype}
+        return {**about, "encoder": self.made_by({"settings": encoder.options}, **more)}
+
+
+class Own:
+    """In place of an encoder, for `OwnVectors`."""
+
+    def __init__(self) -> None:
+        self.fingerprint, self.name, self.graph, self.dimension = OWN, "", None, 0
+        self.options: dict[str, Any] = {}
 
 
 class OwnVectors(DensePart):
     """The vectors that documents have themselves; no encoder is loaded or named."""
 
     encoder = ""
-    packages = ("faiss-cpu",)
 
     def __init__(self, params: Any) -> None:
-        EncodedPart.__init__(self, OWN)
-        self._params, self.dimension = params, 0
+        super().__init__(Own(), params)
+        self._mark = uuid.uuid4().hex  # nothing is taken from an interrupted build, whose vectors may be others
         self._digest = hashlib.sha256()
 
-    @property
-    def marks(self) -> tuple[Any, ...]:  # type: ignore[override]
-        return OWN, self._params.dtype, self._digest.hexdigest()[:16]
-
-    def extend(self, index: Path) -> None:
-        self._old = open_vectors(index)
-        self.dimension = self._old.dimension
-
     def add(self, documents: Sequence[Document]) -> None:
-        """Take the vectors of documents; InputError: a missing one, or another length (with file:line)."""
-        rows = np.arange(self._count, self._count + len(documents))
-        old = rows[rows < (0 if self._old is None else len(self._old.docids))]
+        super().add(documents)
+        with np.load(self._files[-1], allow_pickle=False) as block:
+            self._digest.update(block["vectors"].tobytes())
+        self.marks = OWN, self.params.dtype, self._digest.hexdigest()[:16]
+
+    def encoded(self, documents: Sequence[Document]) -> Block:
+        """The vectors of documents, the first ones perhaps of `_old`; InputError: a missing one, another length."""
+        first = self._count - len(documents)
+        old = np.arange(first, first if self._old is None else max(first, len(self._old.docids)))
         given = [*(self._old.fetch(old) if len(old) else ()), *(document.vector for document in documents[len(old) :])]
         for document, vector in zip(documents, given, strict=True):
-            if vector is None or len(vector) != (self.dimension or len(vector)):
-                has = "no vector" if vector is None else f"a vector of {len(vector)} numbers"
+            size = 0 if vector is None else len(vector)
+            expected = self._encoder.dimension = self._encoder.dimension or size
+            if size == 0 or size != expected:
                 raise InputError(
-                    f"{document.where or f'document {document.docid}'}: {has}; expected {self.dimension or 'some'} "
-                    "numbers, as all documents have"
+                    f"{document.where or f'document {document.docid}'}: a vector of {size} numbers; expected "
+                    f"{expected or 'some'}, as all documents have"
                 )
-            self.dimension = len(vector)
-        vectors = np.array(given, dtype=np.float32)
-        self._digest.update(vectors.tobytes())
-        self._count += len(documents)
-        self._files.append(self._folder / f"{len(self._files):06d}.npz")
-        put_arrays(self._files[-1], {"vectors": vectors})
+        return {"vectors": np.array(given, dtype=np.float32)}
+
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
+        self._encoder.dimension = self._old.dimension
+        return super().taken(rows, texts)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        return {**self.write_vectors(folder, count, self.dimension), "vectors": OWN}
+        about = super().write(folder, corpus, count)
+        return {"dimension": about["dimension"], "dtype": about["dtype"], "vectors": OWN}
 
 
 def documents_of_vectors(path: Path) -> Iterator[Document]:

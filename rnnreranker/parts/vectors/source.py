@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.checksums import check_files
+from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole
 from rnnreranker.base.given import array_of, ids_of, path_of
-from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.parts.vectors.matrix_files import LARGE, docnos_of, flex_rows, map_matrix, npy_rows
-from rnnreranker.parts.vectors.stored import VectorSource
+from rnnreranker.base.java import start_java
+from rnnreranker.base.strict import read_json
+from rnnreranker.parts.vectors.faiss_folder import faiss_vectors
+from rnnreranker.parts.vectors.ids import docnos_of, read_ids
+from rnnreranker.parts.vectors.npy_files import map_matrix, write_header
+from rnnreranker.parts.vectors.stored import LARGE, MappedRows, VectorSource
 
+INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
+FIELD, ID = "vector", "id"  # Anserini's names for the vector and for the docid
 LAYOUTS = (
     "`index` and `docid` (Faiss folder of Pyserini), `vectors.npy` or shards *.npy and `docid`, or `vecs.f4` and "
     "`docnos` (FlexIndex)"
@@ -39,21 +49,16 @@ class QueryVectors:
     vectors: np.ndarray
 
     def __post_init__(self) -> None:
-        vectors = array_of(self.vectors, "query vectors")
-        if vectors.ndim != 2 or vectors.dtype.kind != "f":
+        vectors, qids = array_of(self.vectors, "query vectors"), ids_of(self.qids, "qids")
+        if vectors.ndim != 2 or vectors.dtype.kind != "f" or len(vectors) != len(qids):
             raise InputError(
-                f"query vectors have shape {vectors.shape} and type {vectors.dtype}; "
-                "expected (queries, dimensions) floats"
+                f"query vectors have shape {vectors.shape} and type {vectors.dtype}; expected (queries, dimensions) "
+                f"floats for {len(qids)} query ids"
             )
-        qids = ids_of(self.qids, "qids")
-        if len(vectors) != len(qids):
-            raise InputError(f"{len(qids)} query ids for {len(vectors)} query vectors; expected one id per vector")
-        if len(row_of := dict(zip(qids, range(len(qids)), strict=True))) < len(qids):
-            twice = next(qid for row, qid in enumerate(qids) if row_of[qid] != row)
-            raise InputError(f"query id {twice} is given twice; every query needs its own id")
+        if twice := [qid for qid, count in Counter(qids).items() if count > 1]:
+            raise InputError(f"query id {twice[0]} is given twice; every query needs its own id")
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-        finite = np.isfinite(vectors).all(axis=1)
-        if not finite.all():
+        if not (finite := np.isfinite(vectors).all(axis=1)).all():
             qid = qids[int(np.argmin(finite))]
             raise InputError(f"the vector of query {qid} has NaN or infinite values; encode the queries again")
         object.__setattr__(self, "qids", qids)
@@ -96,54 +101,116 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
 
 
 def _opened(path: Path) -> VectorSource:
-    from rnnreranker.parts.vectors.faiss_folder import faiss_vectors
-
-    if not path.exists():
-        raise InputError(f"{path}: no such index; expected a folder with `index` and `docid`, or X.npy with X.ids")
-    if not path.is_dir():
-        if path.suffix != ".npy" and path.name != "index":
+    if path.is_file():
+        if path.suffix == ".npy":
+            return _matrix([path], path.with_suffix(".ids"))
+        if path.name != "index":
             raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
-        return faiss_vectors(path.parent) if path.name == "index" else _npy([path], path.with_suffix(".ids"))
+        path = path.parent
+    if not path.is_dir():
+        raise InputError(f"{path}: no such index; expected a folder with `index` and `docid`, or X.npy with X.ids")
     check_files(path, "dense")
     if (path / "index").is_file():
         return faiss_vectors(path)
-    whole, flex = path / "vectors.npy", path / "vecs.f4"
-    if flex.is_file() and not whole.is_file():
-        rows = flex_rows(flex)
-        ids, origin = docnos_of(path)
+    whole, flex, named = path / "vectors.npy", path / "vecs.f4", path / "ids"
+    docids = named if named.is_file() else path / "docid"
+    if whole.is_file():
+        return _matrix([whole], docids)
+    if flex.is_file():
+        rows, (ids, origin) = _flex_rows(flex), docnos_of(path)
         return VectorSource(flex, ids, rows, files=[flex, origin])
-    if matrices := [whole] if whole.is_file() else sorted(path.glob("*.npy"), key=_by_numbers):
-        return _npy(matrices, path / "ids" if (path / "ids").is_file() else path / "docid")
-    names = sorted(entry.name for entry in path.iterdir())
-    if any(name.startswith("segments_") for name in names):
-        from rnnreranker.parts.vectors.lucene import LuceneVectors
-
-        return LuceneVectors(path)
-    shown = ", ".join(names[:6] + (["..."] if len(names) > 6 else [])) or "nothing"
-    if any(name.endswith((".pkl", ".pickle", ".pt")) for name in names):
-        raise InputError(
-            f"{path}: pickled vectors (it has {shown}) are not read, as unpickling can run any code; with the tool "
-            "that wrote them, save the matrix by numpy.save as `vectors.npy` and the ids, one a line, as `docid`"
-        )
-    raise InputError(f"{path}: no vectors in this folder (it has {shown}); expected {LAYOUTS}")
+    if matrices := sorted(path.glob("*.npy"), key=_by_numbers):
+        return _matrix(matrices, docids)
+    if any(path.glob("segments_*")):
+        return _opened(lucene_matrix(path))
+    names = ", ".join(sorted(entry.name for entry in path.iterdir())[:6])
+    raise InputError(f"{path}: no vectors in this folder (it has {names or 'nothing'}); expected {LAYOUTS}")
 
 
-def _npy(paths: Sequence[Path], ids: Path) -> VectorSource:
-    rows = npy_rows(paths)
+def _matrix(paths: Sequence[Path], ids: Path) -> VectorSource:
+    matrices = [map_matrix(path) for path in paths]
     path = paths[0] if len(paths) == 1 else paths[0].parent
+    if len({(matrix.shape[1], matrix.dtype) for matrix in matrices}) > 1:
+        raise InputError(f"{path}: its .npy files differ in dimensions or type; expected shards of one matrix")
     if not ids.is_file():
-        raise InputError(f"{ids}: no such file; {path} needs its {len(rows)} docids there, one a line")
-    return VectorSource(path, read_ids(ids), rows, files=[*paths, ids])
+        raise InputError(f"{ids}: no such file; {path} needs its docids there, one a line")
+    return VectorSource(path, read_ids(ids), MappedRows(matrices), files=[*paths, ids])
 
 
-def _by_numbers(path: Path) -> tuple[list[tuple[int, str]], str]:
+def _by_numbers(path: Path) -> list[Any]:
     """Sort key that puts shard.2.npy before shard.10.npy.
 
     >>> sorted([Path("s10.npy"), Path("s2.npy")], key=_by_numbers)[0].name
     's2.npy'
     """
-    parts = re.split(r"(\d+)", path.name)
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], path.name
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]
+
+
+def _flex_rows(path: Path) -> MappedRows:
+    """The rows of a FlexIndex: raw float32, described by `pt_meta.json`; InputError: missing or cut files."""
+    about = path.with_name("pt_meta.json")
+    meta = read_json(about, "description of a FlexIndex")
+    size: list[Any] = [meta.get("doc_count"), meta.get("vec_size")] if isinstance(meta, dict) else []
+    if not size or not all(type(one) is int and one > 0 for one in size) or 4 * math.prod(size) != path.stat().st_size:
+        raise InputError(
+            f"{path}: {path.stat().st_size} bytes are not the doc_count and vec_size of {about} in float32; copy the "
+            "folder again"
+        )
+    return MappedRows([np.memmap(path, np.float32, "r", shape=tuple(size))])
+
+
+def lucene_matrix(path: Path) -> Path:
+    """A folder with the dense vectors of a Lucene index of versions 9 or 10, in the order of its document numbers.
+
+    `vectors.npy` has full floats, of an int8 index too, and `docid` the ids. Java needs tens of microseconds a vector;
+    the cache folder keeps the copy.
+
+    Raises:
+        InputError: no readable index, no float vectors (such as one for BM25), a metric other than inner product,
+            deleted documents or documents without a vector.
+        UnavailableError, MissingDependencyError: no Java 21 or newer; no Pyserini.
+    """
+    newest = max(path.glob("segments_*"), key=lambda file: (len(file.name), file.name))
+    copy = cache_home() / "lucene" / fingerprint(str(path.resolve()), file_digest(newest))
+    if copy.is_dir():
+        return copy
+    start_java()
+    import jnius
+
+    try:
+        folder = jnius.autoclass("java.nio.file.Paths").get(str(path.absolute()))
+        directory = jnius.autoclass("org.apache.lucene.store.FSDirectory").open(folder)
+        opened = jnius.autoclass("org.apache.lucene.index.DirectoryReader").open(directory)
+        reader: Any = jnius.cast("org.apache.lucene.index.IndexReader", opened)
+    except jnius.JavaException as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}: cannot be opened as a Lucene index ({reason}); copy or build it again") from None
+    count, leaves = int(reader.maxDoc()), [leaf.reader() for leaf in reader.leaves().toArray()]
+    values = [leaf.getFloatVectorValues(FIELD) for leaf in leaves]
+    if any(one is None for one in values) or reader.hasDeletions() or sum(int(one.size()) for one in values) != count:
+        raise InputError(
+            f"{path}: a Lucene index without dense vectors of all documents, as for BM25; expected one made by "
+            "Anserini's IndexFlatDenseVectors or IndexHnswDenseVectors, a Faiss folder or a matrix"
+        )
+    field = leaves[0].getFieldInfos().fieldInfo(FIELD)
+    if (metric := str(field.getVectorSimilarityFunction().name())) not in INNER_PRODUCT:
+        raise InputError(f"{path}: its metric is {metric}; expected an inner product")
+    stored = reader.storedFields()
+    with (
+        folder_written_whole(copy) as whole,
+        open(whole / "vectors.npy", "wb") as matrix,
+        open(whole / "docid", "w", encoding="utf-8", newline="\n") as docids,
+    ):
+        write_header(matrix, "<f4", (count, int(values[0].dimension())))
+        rows = ((one, number) for one in values for number in range(int(one.size())))
+        for row, (one, number) in enumerate(progress(rows, unit="vectors", total=count, what=f"copy of {path.name}")):
+            if hasattr(one, "nextDoc"):  # in Lucene 9 the values are the iterator
+                one.nextDoc()
+            vector = one.vectorValue() if hasattr(one, "nextDoc") else one.vectorValue(number)
+            matrix.write(np.array(vector, dtype="<f4").tobytes())
+            docids.write(f"{stored.document(row).get(ID)}\n")
+    reader.close()
+    return copy
 
 
 def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | None = None) -> QueryVectors:
@@ -159,27 +226,16 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
     """
     path = Path(path).expanduser()
     matrix, beside = map_matrix(path), path.with_suffix(".ids")
-    if matrix.nbytes < LARGE:
-        matrix = np.array(matrix)  # a file that is written again later changes nothing
-    if named := beside.is_file():
-        own: Sequence[str] = read_ids(beside).names
-        said = f"{beside}: has {len(own)} query ids but {path} has {len(matrix)} rows; expected as many"
-    elif qids is None:
+    named = beside.is_file()
+    own = read_ids(beside).names if named else qids
+    if own is None or len(own) != len(matrix):
         raise InputError(
-            f"{path}: which query is which row? write the query ids to {beside}, one a line, or give the topics"
+            f"{path}: has {len(matrix)} rows, and there are {0 if own is None else len(own)} "
+            f"{f'query ids in {beside}' if named else 'topics'}; expected one row per topic in their order, or the "
+            f"query ids of the rows in {beside}, one a line"
         )
-    else:
-        own, said = (
-            qids,
-            (
-                f"{path}: has {len(matrix)} rows for {len(qids)} topics; expected one row per topic in their order, "
-                f"or the query ids in {beside}, one a line"
-            ),
-        )
-    if len(own) != len(matrix):
-        raise InputError(said)
     try:
-        queries = QueryVectors(tuple(own), matrix)
+        queries = QueryVectors(tuple(own), np.array(matrix) if matrix.nbytes < LARGE else matrix)
         return queries.of(qids) if named and qids is not None else queries
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+import contextlib
+import mmap
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +17,99 @@ from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.parts.vectors.exact import all_finite, by_blocks, exact_search
 from rnnreranker.parts.vectors.ids import HasDocids, Ids
-from rnnreranker.parts.vectors.matrix_files import MappedRows
 
 QUERIES = 256  # searched at a time
 BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
+READERS = 16  # a disk answers many requests at once; one thread waits for one page after the other
+PART = 128  # rows that a reader takes at least
+LARGE = 2**28  # bytes; what is smaller soon lies in memory, and threads cost more than they bring
 Found = tuple[list[np.ndarray], list[np.ndarray]]  # scores (float64) and rows (int64) of every query
+
+
+class MappedRows:
+    """Matrices (n_i, d) of the same width and type as one: the rows of the second follow those of the first.
+
+    Reading first checks size and time of the files: a file that is overwritten in place gives wrong rows or ends the
+    process. Several threads read rows from `LARGE` bytes on, and the system does not read ahead.
+    """
+
+    def __init__(self, matrices: Sequence[np.ndarray]) -> None:
+        self.matrices = list(matrices)
+        self.starts = np.cumsum([0, *map(len, matrices)])
+        self.dimension = int(matrices[0].shape[1])
+        self.spread = sum(matrix.nbytes for matrix in matrices) >= LARGE
+        self._opened = {path: _stamp(path) for path in (getattr(one, "filename", None) for one in matrices) if path}
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def take(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Copy (n,) int64 rows into (n, d) float32 `out` in C order; InputError: a file was overwritten since it was
+        opened.
+        """
+        self._check()
+        if self.spread and len(rows) >= 2 * PART:
+            self._advise("MADV_RANDOM")
+        in_parts(lambda part: self._take(rows[part], out[part]), len(rows), self.spread)
+
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        """(first row, (up to size, d) float32) of each block; InputError: as `take`."""
+        self._advise("MADV_SEQUENTIAL")
+        for start, matrix in zip(self.starts.tolist(), self.matrices, strict=False):
+            for first in range(0, len(matrix), size):
+                self._check()
+                block = matrix[first : first + size]
+                of_bytes = block.dtype == np.uint8  # float32 at odd addresses
+                yield start + first, np.array(block).view(np.float32) if of_bytes else np.asarray(block, np.float32)
+
+    def _check(self) -> None:
+        for path, (file, opened) in self._opened.items():
+            with contextlib.suppress(OSError):  # what is mapped stays when its name is gone
+                now = _stamp(path)
+                if now[0] == file and now[1] != opened:
+                    raise InputError(
+                        f"{path}: was written again while it was in use; open it again, and put a new file in its "
+                        "place (write another name, then rename) rather than writing into it"
+                    )
+
+    def _take(self, rows: np.ndarray, out: np.ndarray) -> None:
+        owners = np.searchsorted(self.starts, rows, side="right") - 1 if len(self.matrices) > 1 else None
+        matrix = self.matrices[0]
+        if owners is not None:
+            for owner in np.unique(owners).tolist():
+                mine = owners == owner
+                out[mine] = self.matrices[owner][rows[mine] - self.starts[owner]]
+        elif not matrix.flags.c_contiguous:  # np.take would first copy all of it
+            out[...] = matrix[rows]
+        elif matrix.dtype == np.float16:
+            out[...] = np.take(matrix, rows, axis=0, mode="clip")
+        else:  # (n, 4 d) bytes if they are float32 at odd addresses, as Faiss writes them
+            np.take(matrix, rows, axis=0, out=out.view(matrix.dtype), mode="clip")
+
+    def _advise(self, advice: str) -> None:
+        option = getattr(mmap, advice, None)
+        for matrix in self.matrices if option is not None and self.spread else ():
+            if (mapping := getattr(matrix, "_mmap", None)) is not None:
+                mapping.madvise(option)
+
+
+def in_parts(read: Callable[[slice], None], count: int, spread: bool, most: int = 2**62) -> None:
+    """Read `count` rows, by several threads from a large file (spread); read: takes a slice; most: rows at a time."""
+    step = min(most, max(PART, -(-count // READERS)) if spread else max(count, 1))
+    parts = [slice(first, first + step) for first in range(0, count, step)]
+    for _ in _readers(os.getpid()).map(read, parts) if spread and len(parts) > 1 else map(read, parts):
+        pass
+
+
+@lru_cache(maxsize=1)
+def _readers(process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
+
+
+def _stamp(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Identity of a file; its size and time."""
+    status = os.stat(path)
+    return (status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns)
 
 
 class VectorSource(HasDocids):
@@ -46,7 +138,7 @@ class VectorSource(HasDocids):
     ) -> None:
         super().__init__(ids)
         self._path, self._matrix, self._files, self._kind = path, matrix, files, kind
-        self.dimension = dimension or (matrix.dimension if matrix is not None else 0)
+        self.dimension = dimension or (0 if matrix is None else matrix.dimension)
         if matrix is not None and len(self.docids) != len(matrix):
             raise InputError(
                 f"{files[-1]}: has {len(self.docids)} docids but {path} has {len(matrix)} rows; expected as many"
@@ -68,9 +160,8 @@ class VectorSource(HasDocids):
             raise InputError(f"rows have shape {rows.shape} and type {rows.dtype}; expected (n,) integers")
         rows = np.ascontiguousarray(rows, dtype=np.int64)
         if rows.size and rows.view(np.uint64).max() >= count:  # -1 is the largest of these
-            bad = int(rows[(rows < 0) | (rows >= count)][0])
-            hint = "; -1 stands for an unknown docid: leave those out" if bad == -1 else ""
-            raise InputError(f"row {bad}: expected 0..{count - 1}{hint}")
+            bad = rows[(rows < 0) | (rows >= count)][0]
+            raise InputError(f"row {bad}: expected 0..{count - 1}; leave out -1, which stands for an unknown docid")
         shape = (len(rows), self.dimension)
         out = np.empty(shape, dtype=np.float32) if out is None else instance_of(out, np.ndarray, "out")
         if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
@@ -98,8 +189,7 @@ class VectorSource(HasDocids):
             )
         hits = count_of(hits, "hits")
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        finite = np.isfinite(queries).all(axis=1)
-        if not finite.all():
+        if not (finite := np.isfinite(queries).all(axis=1)).all():
             raise InputError(f"query vector {int(np.argmin(finite))} has NaN or infinite values; encode it again")
         return self._best(queries, hits, threads)
 
@@ -120,12 +210,12 @@ class VectorSource(HasDocids):
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         assert self._matrix is not None
         blocks = self._matrix.blocks(max(count, BLOCK // (4 * self.dimension)))
-        return by_blocks(
-            queries, count, blocks, lambda first, block: self._check_finite(np.arange(first, first + len(block)), block)
-        )
+        return by_blocks(queries, count, blocks, self._check_finite)
 
-    def _check_finite(self, rows: np.ndarray, vectors: np.ndarray) -> None:
-        """Raise InputError for NaN or infinity in vectors (n, d) of rows, with its docid."""
+    def _check_finite(self, rows: np.ndarray | int, vectors: np.ndarray) -> None:
+        """Raise InputError for NaN or infinity in vectors (n, d) of rows, or from a row on, with its docid."""
         if not all_finite(vectors) and not (finite := np.isfinite(vectors).all(axis=1)).all():
-            docid = self.docids[int(rows[np.argmin(finite)])]
-            raise InputError(f"{self._path}: the vector of {docid} has NaN or infinite values; build the index again")
+            row = np.argmin(finite) + rows if isinstance(rows, int) else rows[np.argmin(finite)]
+            raise InputError(
+                f"{self._path}: the vector of {self.docids[int(row)]} has NaN or infinite values; build the index again"
+            )

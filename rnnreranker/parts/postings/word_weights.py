@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from rnnreranker.base.given import ids_of, instance_of, numbers_of
 from rnnreranker.base.settings import Params, setting
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.terms.source import TermSource
+    from rnnreranker.parts.postings.source import TermSource
 
 Weights = Mapping[str, float]  # word -> weight
 
@@ -69,18 +68,17 @@ class CollectionWeights:
         self._source = source
 
     def of_documents(self, rows: Sequence[int] | np.ndarray) -> list[dict[str, float]]:
-        vocabulary, counts = self._source.counted(np.asarray(rows, dtype=np.int64))
-        pairs = [(vocabulary[word], count) for word, count in zip(counts.indices, counts.data.tolist(), strict=True)]
-        return [self._weighted(pairs[first:last]) for first, last in itertools.pairwise(counts.indptr)]
+        return [self._weighted(own) for own in self._source.words_of(np.asarray(rows, dtype=np.int64))]
 
     def of_texts(self, texts: Sequence[str]) -> list[dict[str, float]]:
         """The words of texts with their weights; a word in no document counts as rarest."""
-        return [self._weighted(sorted(Counter(own).items())) for own in self._source.analyser.words(texts)]
+        return [self._weighted(Counter(own)) for own in self._source.analyser.words(texts)]
 
-    def _weighted(self, counts: Sequence[tuple[str, int]]) -> dict[str, float]:
-        length = sum(count for _, count in counts)
-        documents = len(self._source.docids)
-        return {word: count / length * math.log(documents / (self._have.get(word, 0) + 1)) for word, count in counts}
+    def _weighted(self, counts: Mapping[str, int]) -> dict[str, float]:
+        length, documents = sum(counts.values()), len(self._source.docids)
+        return {
+            word: counts[word] / length * math.log(documents / (self._have.get(word, 0) + 1)) for word in sorted(counts)
+        }
 
     @cached_property
     def _have(self) -> dict[str, int]:

@@ -1,0 +1,144 @@
+"""The parts `impact`, the weights that an encoder gives the words of documents, and `terms`, the counts of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import setting
+from rnnreranker.data.document import Document
+from rnnreranker.encode.params import SparseEncoderParams
+from rnnreranker.encode.words.analysis import Analyser, TermParams
+from rnnreranker.parts.encoded import Block, EncodedPart
+from rnnreranker.parts.postings.source import (
+    VOCABULARY,
+    ImpactSource,
+    TermSource,
+    arrays_in,
+    count_words,
+    matrix_of,
+    whole,
+    write_postings,
+)
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from rnnreranker.encode.kinds import TextEncoder
+
+
+@dataclass(frozen=True)
+class ImpactParams(settings.Params):
+    """Settings of stored weights and of their encoder; InputError: values out of range."""
+
+    weights: Literal["whole", "float"] = setting(
+        "whole", "stored weights: whole = rounded after times the factor, float = as they are"
+    )
+    factor: float = setting(100.0, "factor of whole weights before they are rounded", above=0)
+
+    encoder: str = setting(
+        "splade-tiny", "a name, a folder or a Hugging Face id, NAME:max_length=256", flag="impact-encoder"
+    )
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        return {"weights": self.weights, "factor": self.factor}
+
+
+class ImpactPart(EncodedPart):
+    """The weights of words in documents."""
+
+    name, gives, folder, rank = "impact", "impacts", "impacts", 20
+    Params, OfEncoder, encoder = ImpactParams, SparseEncoderParams, "sparse-encoder"
+
+    @classmethod
+    def encoders(cls) -> type[TextEncoder]:
+        from rnnreranker.encode.kinds import SparseEncoder
+
+        return SparseEncoder
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
+        return ImpactSource(at, described)
+
+    def encoded(self, documents: Sequence[Document]) -> Block:
+        texts = [document.text for document in documents]
+        weights, cut = self.of_documents.encode(texts, "document", threads=self._threads)
+        return {**arrays_in(weights), "cut": cut}
+
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
+        """The old weights, which `write` rounds again as they were."""
+        return {**arrays_in(self._old.weights(rows)), "cut": self._encoder.count_cut(texts, "document")}
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        made_by, exact = self._encoder, self.params.weights == "float"
+
+        def blocks() -> Iterator[csr_matrix]:
+            for block in self.stored():
+                weights = matrix_of(block, made_by.vocabulary)
+                yield weights if exact else whole(weights, self.params.factor)
+
+        documents = write_postings(folder / self.folder, blocks, made_by.vocabulary, exact)
+        postings, flops, (cut, said) = int(documents.sum()), float(((documents / count) ** 2).sum()), self.cut()
+        say(f"impacts: {postings / count:.1f} words a document, FLOPS of two {flops:.2f}; {said}")
+        return {
+            "encoder": self.made_by({"settings": {"max_length": made_by.max_length}}),
+            "vocabulary": made_by.vocabulary,
+            "words": made_by.words,
+            "factor": None if exact else self.params.factor,
+            "postings": postings,
+            "words_a_document": round(postings / count, 4),
+            "flops": round(flops, 4),
+            "cut": cut,
+        }
+
+
+class TermsPart(EncodedPart):
+    """Word counts of all documents, for TF-IDF and BM25 without Java."""
+
+    name, gives, folder, rank = "terms", "terms", "terms", 40
+    Params = TermParams
+
+    @classmethod
+    def make(cls, params: TermParams, beside: Mapping[str, Any]) -> TermsPart:
+        return cls(Analyser(params), params)
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> TermSource:
+        return TermSource(at, described)
+
+    def encoded(self, documents: Sequence[Document]) -> Block:
+        return _lines(self._encoder.words([document.text for document in documents]))
+
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
+        return _lines([word for word, n in own.items() for _ in range(n)] for own in self._old.words_of(rows))
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        def blocks() -> Iterator[list[list[str]]]:
+            for block in self.stored():
+                yield [line.split() for line in block["words"].tobytes().decode().split("\n")]
+
+        words = sorted({word for block in blocks() for own in block for word in own})
+        if not words:
+            raise InputError(f"no document has a word; expected texts in the language {self.params.language}")
+        number, path = {word: rank for rank, word in enumerate(words)}, folder / self.folder
+        documents = write_postings(path, lambda: (count_words(one, number)[1] for one in blocks()), len(words), False)
+        postings = int(documents.sum())
+        (path / VOCABULARY).write_text("".join(f"{word}\n" for word in words), encoding="utf-8", newline="\n")
+        say(f"terms: {counted(len(words), 'word')}, {postings / count:.1f} different ones a document")
+        return {
+            "encoder": {"name": self._encoder.package, "fingerprint": self._encoder.fingerprint},
+            "words": len(words),
+            "postings": postings,
+        }
+
+
+def _lines(documents: Any) -> Block:
+    return {"words": np.frombuffer("\n".join(map(" ".join, documents)).encode(), np.uint8)}
