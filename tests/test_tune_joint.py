@@ -16,7 +16,7 @@ from rnnreranker.base.record import read_records
 from rnnreranker.encode.kinds import Encoder
 from rnnreranker.lab.tune.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.space import Joint, Space
-from rnnreranker.lab.tune.training import Trainings, load_trainings, tune_jointly
+from rnnreranker.lab.tune.training import Trainings, tune_jointly
 from rnnreranker.train.params import TrainParams
 
 QUERIES, DOCUMENTS = 40, 60
@@ -55,7 +55,7 @@ def data(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def trainings(tiny: Path, data: Path, tmp_path: Path) -> Trainings:
     given = {"index": data, "topics": data / "topics.tsv", "qrels": data / "qrels.txt"}
-    return load_trainings(TuneTrainRequest(encoder=f"{tiny}:pooling=mean", hits=30, **given), tmp_path / "work")
+    return Trainings(TuneTrainRequest(encoder=f"{tiny}:pooling=mean", hits=30, **given), tmp_path / "work")
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     assert kept["held out"]["topics"] == 10
     assert kept["sweeps"]["ablations"][0]["value"] == pytest.approx(kept["held out"]["tuned"])
     assert "no n_max" in out.out
-    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"ablations.svg", "trials.svg"}
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"ablations.svg"}
     asked = {"hits": 30, "encoder": f"{tiny}:pooling=mean"}
     open_index(data).search(data / "topics.tsv", "dense", None, **asked).write(tmp_path / "run.txt")  # type: ignore
     made = tmp_path / "labels.parquet"

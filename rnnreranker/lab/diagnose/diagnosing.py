@@ -43,19 +43,13 @@ class DiagnoseRequest(VectorsRequest):
         Raises:
             InputError: another reranker than rnn from vectors; unknown settings.
         """
-        chosen = choose("reranker", self.rerank, "rerank")
-        if chosen.name != RNN or chosen.source != "vectors" or chosen.queries is not None:
+        chosen: Any = choose("reranker", self.rerank, "rerank")
+        if (chosen.name, chosen.source, chosen.queries) != (RNN, "vectors", None):
             raise InputError(f"{argument('rerank', str(self.rerank))}: expected {RNN}, from vectors")
-        params: RnnParams = chosen.params
-        return params
+        return chosen.params
 
 
-def diagnose(
-    run: str | Path | Run,
-    index: str | Path | IndexOnDisk,
-    topics: str | Path | Mapping[str, str] | None = None,
-    **others: Any,
-) -> dict[str, Any]:
+def diagnose(run: Any, index: Any, topics: Any = None, **others: Any) -> dict[str, Any]:
     """Measure a run, as `python -m rnnreranker.diagnose`; `verdict` judges the result.
 
     Args:
@@ -68,9 +62,7 @@ def diagnose(
         InputError: all faults of the arguments; inputs that do not belong together.
         UnavailableError, MissingDependencyError: an index or an encoder is not available here.
     """
-    request = asked(DiagnoseRequest, {"run": run, "index": index, "topics": topics, **others})
-    check(request)
-    return diagnosed(request)[0]
+    return diagnosed(asked(DiagnoseRequest, {"run": run, "index": index, "topics": topics, **others}))[0]
 
 
 def check(request: DiagnoseRequest) -> None:
@@ -89,7 +81,8 @@ def check(request: DiagnoseRequest) -> None:
 
 
 def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
-    """The measurements of a checked request, and its index."""
+    """The measurements of a request, and its index."""
+    check(request)
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
     from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled

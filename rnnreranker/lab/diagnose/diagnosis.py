@@ -55,23 +55,20 @@ def measure_run(
 
     reranker.check(run)
     params, vectors = reranker.params, reranker.vectors
-    queries = query_rows(run, query_vectors, vectors.dimension)
-    rows = vectors.rows(list(run.docids))
-    useless = why_useless(run.scores, run.offsets)
-    base = np.zeros(len(run.scores)) if useless else run.scores
-    contexts = []
+    queries, rows = query_rows(run, query_vectors, vectors.dimension), vectors.rows(list(run.docids))
+    useless, contexts = why_useless(run.scores, run.offsets), []
     for number in progress(range(len(run)), unit="queries", what="diagnose"):
         positions = np.arange(run.offsets[number], run.offsets[number + 1])
         positions = positions[rows[run.rows[positions]] >= 0][: params.context]
-        entries = run.rows[positions]
+        entries, docids = run.rows[positions], run.docids[run.rows[positions]]
         if len(entries) < 2:
             continue
         vectors_of = np.vstack([queries[number][None], vectors.fetch(rows[entries])])
         if not np.isfinite(vectors_of).all():
             qid = run.qids[number]
             raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
-        docids = run.docids[entries]
-        one = _context(vectors_of, docids, base[positions], params) | {"entries": entries}
+        base = np.zeros(len(entries)) if useless else run.scores[positions]
+        one = _context(vectors_of, docids, base, params) | {"entries": entries}
         if graph is not None:
             one |= measures.coverage(one["lists"], graph.rows(docids.tolist()), graph)
         contexts.append(one)
@@ -116,7 +113,6 @@ def _context(vectors: np.ndarray, docids: np.ndarray, base: np.ndarray, params: 
     raw, lists = reference.inner_products(vectors), np.array(done.lists)
     others, named = raw[~np.eye(m, dtype=bool)].astype(np.float64), measures.listed(lists)
     occurrences = named.sum(axis=0)
-    hub = int(occurrences[1:].argmax()) + 1
     members = [done.sims[i, j] < 0 for i, own in enumerate(done.sets) for j in own if j != i]
     candidates, similarity = vectors[1:].astype(np.float64), raw[0, 1:].astype(np.float64)
     norms = np.linalg.norm(candidates, axis=1)
@@ -126,14 +122,14 @@ def _context(vectors: np.ndarray, docids: np.ndarray, base: np.ndarray, params: 
         "sizes": np.array([len(own - {i}) for i, own in enumerate(done.sets)]),
         "cohesion": measures.cohesion((named & named.T)[1:, 1:]),
         "skewness": measures.skewness(occurrences),
-        "hub": float(occurrences[hub]) / (m - 1),
-        "hub_docid": str(docids[hub - 1]),
+        "hub": float(occurrences[1:].max()) / (m - 1),
+        "hub_docid": str(docids[occurrences[1:].argmax()]),
         "low": others.min(),
         "high": others.max(),
         "level": abs(others.mean()),
         "largest": done.sims.max(),
         "negative": np.mean(members) if members else 0.0,
-        "range": float(np.ptp(similarity)),
+        "range": np.ptp(similarity),
         "agreement": measures.rank_biased_overlap(docids.tolist(), by_similarity),
         "norms": norms,
         "query_norm": np.linalg.norm(vectors[0]),
@@ -149,18 +145,17 @@ def _summary(table: Any, params: RnnParams, safe: bool) -> dict[str, Any]:
     """
     import pandas
 
-    norms, sizes = np.concatenate(table["norms"].tolist()), table["sizes"]
-    count, mean_norm, unit = len(norms), norms.mean(), np.stack(table["unit"].tolist())
+    norms, sizes, unit = np.concatenate(table["norms"].tolist()), table["sizes"], np.stack(table["unit"].tolist())
+    count, mean_norm, lengths = len(norms), norms.mean(), np.append(norms, table["query_norm"])
     # pairs of the same document from two queries have cosine 1 and say nothing: left out
     seen = np.bincount(np.concatenate(table["entries"].tolist()))
     repeats = int((seen * (seen - 1)).sum())
     pairs = count**2 - int((table["norms"].map(len) ** 2).sum()) - repeats
     cosine = ((unit.sum(axis=0) ** 2).sum() - (unit**2).sum() - repeats) / pairs if pairs > 0 else None
     hub, spreads, level = table.loc[table["hub"].idxmax()], table["high"] - table["low"], table["level"].mean()
-    lengths = np.append(norms, table["query_norm"])
     exponent = params.weight_scale * table["largest"].max()
     every = [{"term": term, **own} for of in table["effects"].dropna() for term, own in of.items()]
-    by_term: Any = pandas.DataFrame(every).groupby("term", sort=False).mean() if every else pandas.DataFrame()
+    by_term = pandas.DataFrame(every, columns=None if every else ["term"]).groupby("term", sort=False).mean()
     return {
         "sets": {
             "query": spread(np.array([own[0] for own in sizes]), ones=True),
@@ -184,7 +179,7 @@ def _summary(table: Any, params: RnnParams, safe: bool) -> dict[str, Any]:
             "query_spread": rounded(table["range"].mean()),
             "spread_to_level": rounded(spreads.mean() / level) if level > 0 else None,
             "norms": [rounded(lengths.min()), rounded(lengths.max())],
-            "unit_norm": bool(lengths.min() > 1 - UNIT and lengths.max() < 1 + UNIT),
+            "unit_norm": bool((abs(lengths - 1) < UNIT).all()),
             "largest_exponent": rounded(exponent),
             "exp_safe": bool(exponent <= reference.EXPONENT_LIMIT),
             "negative_weights": rounded(table["negative"].mean()),
@@ -198,10 +193,9 @@ def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
     """How far the contexts of two runs with the same entries differ."""
     rows = []
     for qid in before:
-        old, new = before.ranked(qid)[:context], after.ranked(qid)[:context]
+        new = after.ranked(qid)[:context]
         rank_of = {docid: rank for rank, docid in enumerate(new)}
-        if set(old) != set(new):  # candidates without a vector went below
-            old = [docid for docid in before.ranked(qid) if docid in rank_of]
+        old = [docid for docid in before.ranked(qid) if docid in rank_of]  # candidates without a vector went below
         if len(old) > 1:
             moved = np.mean([abs(rank - rank_of[docid]) for rank, docid in enumerate(old)])
             changed = (old[0] != new[0], set(old[:10]) != set(new[:10]))

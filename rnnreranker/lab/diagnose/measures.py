@@ -13,7 +13,6 @@ from rnnreranker.runs.head import order_by_score
 if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph
 
-LOW_VARIANCE = 1e-12  # below it, all elements are in the same number of lists
 PERSISTENCE = 0.9  # p: about 86% of the weight is on the first ten ranks
 KNOWN = ("rank", "run", "query")  # the terms of a score that are known without neighbours
 NEAR = ("jaccard", "first")  # those of the Jaccard similarity
@@ -67,9 +66,9 @@ def skewness(values: np.ndarray) -> float:
     >>> round(skewness(np.array([0, 0, 0, 4])), 6)  # mean 1, sd sqrt(3), third moment 6
     1.154701
     """
-    away = np.asarray(values, dtype=np.float64) - np.mean(values)
-    variance = float((away**2).mean())
-    return 0.0 if variance < LOW_VARIANCE else float((away**3).mean()) / variance**1.5
+    from scipy.stats import skew
+
+    return float(skew(values)) if np.ptp(values) else 0.0
 
 
 def cohesion(links: np.ndarray) -> float:

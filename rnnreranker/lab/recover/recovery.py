@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +17,6 @@ from rnnreranker.runs.head import order_by_score
 
 if TYPE_CHECKING:
     import pandas
-
-    from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
 
 MEASURES = ("AP", "P@m", "AUC")
 RATES = (0.02, 0.05, 0.1, 0.2, 0.3)
@@ -37,12 +33,7 @@ VARIED = "joint, "  # before what differs from joint similarity
 SURE = 0.05  # p after Holm's correction, below which a difference is called one
 
 
-def recover(
-    index: str | Path | IndexOnDisk,
-    topics: str | Path | Mapping[str, str],
-    qrels: Qrels,
-    **others: Any,
-) -> dict[str, Any]:
+def recover(index: Any, topics: Any, qrels: Any, **others: Any) -> dict[str, Any]:
     """Measure how well similarity to one positive ranks the others, as `python -m rnnreranker.recover`.
 
     Args:
@@ -55,13 +46,12 @@ def recover(
         InputError: all faults of the arguments; no usable query.
         UnavailableError, MissingDependencyError: an index, an encoder or a teacher is not available here.
     """
-    request = asked(RecoverRequest, {"index": index, "topics": topics, "qrels": qrels, **others})
-    check(request)
-    return recovered(request)[0]
+    return recovered(asked(RecoverRequest, {"index": index, "topics": topics, "qrels": qrels, **others}))[0]
 
 
 def recovered(request: RecoverRequest) -> tuple[dict[str, Any], dict[str, str]]:
-    """`recover` for a checked request, and fingerprints of what was read."""
+    """`recover` for a request, and fingerprints of what was read."""
+    check(request)
     cases, inputs = cases_of(request)
     how: Any = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict()}
     how |= {name: getattr(request, name) for name in ("visible", "relevant", "unjudged")}

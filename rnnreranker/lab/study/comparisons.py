@@ -34,11 +34,14 @@ def per_query(records: Records) -> pandas.DataFrame:
     """
     import pandas
 
-    columns = {
-        arm: pandas.concat([pandas.DataFrame(values) for values in own]).groupby(level=0, sort=False).mean()
-        for arm, own in _having("values", records).items()
-    }
-    table = pandas.concat(columns, axis=1)
+    rows = [
+        (one["arm"], measure, qid, value)
+        for one in records
+        for measure, values in one["values"].items()
+        for qid, value in values.items()
+    ]
+    table = pandas.DataFrame(rows, columns=["arm", "measure", "query", "value"])
+    table = table.pivot_table("value", "query", ["arm", "measure"], sort=False)
     if table.isna().any(axis=None):
         raise InputError("the arms were not tested on the same queries; give all of them the same tasks and seeds")
     return table

@@ -105,12 +105,6 @@ class Arm:
         known = vars(self.params)
         return dataclasses.replace(self.params, **{key: value for key, value in values.items() if key in known})
 
-    def described(self, task: Any) -> list[Any]:
-        """Everything that its training on a task depends on, except the arms that it refers to."""
-        own = [self.teacher, self.own.start, self.own.negatives, self.own.filter, self.own.prf]
-        learnt = sorted(task.known.to_numpy().tolist()) if self.mass else []
-        return [self.params_of(task).to_dict(), self.loss.to_dict(), str(self.method), own, learnt]
-
     def training(self) -> dict[str, Any]:
         """The settings as plain values; the learning rate is None if it differs by task."""
         rates = set(self.rates.values())
@@ -240,9 +234,7 @@ class StudyRequest(ComputesOnDevices, Request):
         if "seed" in values:
             raise InputError(f"seed: a study draws its own; give {argument('seeds')}, trainings of every arm")
         given = {name: values.pop(name) for name in hints_of(ArmParams) if name in values}
-        own = ArmParams.of(
-            {key: str(Written.read(one)) if isinstance(one, Mapping) else one for key, one in given.items()}
-        )
+        own = ArmParams.of(given)
         values |= {"loss": self.loss} if self.loss is not None and "loss" not in values else {}
         model = Written(self.written.name, values, written.preset or self.written.preset)
         params: Any = training_of(model, self.usual).params

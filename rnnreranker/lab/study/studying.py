@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +19,6 @@ from rnnreranker.lab.study.request import Arm, StudyRequest, check
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied
 from rnnreranker.train.request import notice_doubts
-
-if TYPE_CHECKING:
-    from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
 
 CHOICE = "nDCG@10"  # of the validation queries
 
@@ -47,12 +42,7 @@ class StudyOutcome:
         return comparisons.conclusion(self.outcome["rows"])
 
 
-def run_study(
-    index: str | Path | IndexOnDisk,
-    topics: str | Path | Mapping[str, str],
-    qrels: Qrels,
-    **others: Any,
-) -> StudyOutcome:
+def run_study(index: Any, topics: Any, qrels: Any, **others: Any) -> StudyOutcome:
     """Train a model in several ways with seeds, test on queries not trained on, and compare; as the command does.
 
     Args:

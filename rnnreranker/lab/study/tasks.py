@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -76,12 +76,24 @@ def tasks_of(
         seen, of_test = (_positive(one, relevant).set_index("doc_id")["query_id"] for one in (qrels, tested))
         shared = set(of_test[of_test.index.isin(seen[seen.isin(usable)].index)])
         how["groups"] = {qid: SEEN if qid in shared else UNSEEN for qid in other}
-        parts: Any = [("transfer", usable, tuple(other), None)]
+        parts: Any = [("transfer", usable, other, None)]
         texts |= other
     elif request.splits:
-        parts = [*_splits(texts, request.splits, request.folds or FOLDS)]
+        if not 1 <= (folds := request.folds or FOLDS) <= FOLDS:
+            raise InputError(f"{argument('folds', folds)}: expected 1 to {FOLDS} with {argument('splits')}")
+        split, parts = parts_of(texts), []
+        for fold in range(1, folds + 1):
+            train, checked, test = (split[f"{request.splits}-{fold}-{part}"] for part in PARTS)
+            parts.append((f"{request.splits}, fold {fold} of {FOLDS}", [*train, *checked], test, checked))
     else:
-        parts = [*_folds(usable, request.folds or 5)]
+        if not 2 <= (folds := request.folds or 5) <= len(usable):
+            most = f"at most one per query ({len(usable)})"
+            raise InputError(f"{argument('folds', folds)}: expected at least 2, and {most}")
+        ordered, parts = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid)), []
+        for fold in range(folds):
+            held = {*ordered[fold::folds]}
+            others, test = ([qid for qid in usable if (qid in held) == own] for own in (False, True))
+            parts.append((f"fold {fold + 1} of {folds}", others, test, None))
     count = request.labelled_queries
     made = [
         task_of(name, seed, texts, qrels, _labelled(training, count, seed), test, held_out=held_out, **how)
@@ -89,28 +101,6 @@ def tasks_of(
         for name, training, test, held_out in parts
     ]
     return made, tested
-
-
-Part = tuple[str, list[str], tuple[str, ...], Iterable[str] | None]  # name, training, test, validation
-
-
-def _folds(usable: Sequence[str], folds: int) -> Iterator[Part]:
-    if not 2 <= folds <= len(usable):
-        raise InputError(f"{argument('folds', folds)}: expected at least 2, and at most one per query ({len(usable)})")
-    ordered = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid))
-    for fold in range(folds):
-        tested = set(ordered[fold::folds])
-        training = [qid for qid in usable if qid not in tested]
-        yield f"fold {fold + 1} of {folds}", training, tuple(qid for qid in usable if qid in tested), None
-
-
-def _splits(texts: Mapping[str, str], setting: str, folds: int) -> Iterator[Part]:
-    if not 1 <= folds <= FOLDS:
-        raise InputError(f"{argument('folds', folds)}: expected 1 to {FOLDS} with {argument('splits')}")
-    parts = parts_of(texts)
-    for fold in range(1, folds + 1):
-        train, checked, tested = (parts[f"{setting}-{fold}-{part}"] for part in PARTS)
-        yield f"{setting}, fold {fold} of {FOLDS}", [*train, *checked], tuple(tested), checked
 
 
 def task_of(

@@ -141,12 +141,13 @@ class Studied:
     def described(self, task: Task, arm: Arm | None) -> list[Any]:
         """Everything that an arm's trial depends on, the arms that it refers to included."""
         positives, validation = task.positives.to_numpy().tolist(), sorted(task.validation)
-        own = [] if arm is None else self._of_arm(task, arm)
-        return [self.identity, task.seed, task.topics, positives, validation, task.test, *own]
-
-    def _of_arm(self, task: Task, arm: Arm) -> list[Any]:
-        others = [self._of_arm(task, self.arms[name]) for name in arm.refers if name in self.arms]
-        return [*arm.described(task), *others]
+        of_task: Any = [self.identity, task.seed, task.topics, positives, validation, task.test]
+        if arm is None:
+            return of_task
+        own = {name: value for name, value in vars(arm.own).items() if name not in ("rates", "against", "family")}
+        learnt = sorted(task.known.to_numpy().tolist()) if arm.mass else []
+        others = [self.described(task, self.arms[name]) for name in arm.refers if name in self.arms]
+        return [*of_task, arm.params_of(task).to_dict(), arm.loss.to_dict(), str(arm.method), own, learnt, others]
 
     def record(self, task: Task, arm: Arm | None) -> dict[str, Any]:
         """The record of a trial, taken if its folder has none; None = the untrained model.

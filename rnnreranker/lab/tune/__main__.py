@@ -57,7 +57,7 @@ class TuneFlags(Request):
     )
     output: str | None = setting(None, "the settings that were best, for `--preset FILE.yaml`", metavar="FILE.yaml")
     record: str | None = setting(None, "write the record of the tuning", metavar="FILE.json")
-    plots: str | None = setting(None, "pictures of the course of the trials, and of sweeps or ablations", metavar="DIR")
+    plots: str | None = setting(None, "pictures of sweeps or ablations", metavar="DIR")
 
 
 @command.main
@@ -97,9 +97,7 @@ def main(argv: Sequence[str]) -> int:
     shown = {"study": tuned.study, "held_out": tuned.held_out, "sweeps": tuned.sweeps}
     print_report("tuning", measure=request.measure, shown=TRAINING_SHOWN if training else RNN_SHOWN, **shown)
     if given.plots:
-        command.say(
-            f"pictures: {', '.join(map(str, write_plots(given.plots, tuned.sweeps, request.measure, tuned.study)))}"
-        )
+        command.say(f"pictures: {', '.join(map(str, write_plots(given.plots, tuned.sweeps, request.measure)))}")
     kind, name = "tuning", "training" if training else "rnn"
     if not request.trials:
         kind, name = "sweep", f"{args.sweep}.{args.measure}"

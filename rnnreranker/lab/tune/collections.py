@@ -19,7 +19,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.strict import read_yaml
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.tune.request import NEEDED, TuneRequest, check
-from rnnreranker.lab.tune.reranking import Objective, load_objective
+from rnnreranker.lab.tune.reranking import Objective
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.lab.tune.trials import search
 from rnnreranker.rnn import RnnParams
@@ -57,7 +57,7 @@ def tune_collections(request: TuneRequest) -> tuple[dict[str, Any], dict[str, st
     objectives, collections, once = dict[str, Objective](), dict[str, str](), functools.cache(open_index)
     for name, cell in cells_of(request.collections).items():
         collections[name] = str(cell.pop("collection", name))
-        objectives[name] = load_objective(dataclasses.replace(request, **cell), once(cell["index"]))
+        objectives[name] = Objective(dataclasses.replace(request, **cell), once(cell["index"]))
     kept: Any = {"rule": request.rule or "capped", "storage": request.storage}
     made = leave_one_out(objectives, request.searched, request.trials, request.seed, collections=collections, **kept)
     return made, {name: objective.fingerprint for name, objective in objectives.items()}

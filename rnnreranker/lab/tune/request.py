@@ -24,7 +24,6 @@ from rnnreranker.lab.query_set import QueriesRequest, VectorsRequest
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.request import check as check_study
 from rnnreranker.lab.tune.space import LABELS, TRAINING, Joint, Space
-from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import choose_labeler
 from rnnreranker.rnn import RnnParams
 
@@ -157,14 +156,14 @@ class TuneTrainRequest(TuningRequest):
         model, method = Written.read(self.model), Written.read(self.method)
         choose_labeler(method, "method")
         unread = [name for name in model.params if name in UNREAD]
-        of_labels = [name for name in method.params if name in hints_of(LabelParams)] if method.name == HARD else []
+        shown = argument("model", str(model))
         refuse(
-            (model.name != MODEL, f"{argument('model', str(model))}: expected {MODEL}, whose training is searched"),
+            (model.name != MODEL, f"{shown}: expected {MODEL}, whose training is searched"),
+            (unread, f"{shown}: {', '.join(unread)}: nothing reads it in a tuning; leave it out"),
             (
-                unread,
-                f"{argument('model', str(model))}: {', '.join(unread)}: nothing reads it in a tuning; leave it out",
+                method.name == HARD and method.params,
+                f"{argument('method', str(method))}: {HARD} has no parameters here",
             ),
-            (of_labels, f"{argument('method', str(method))}: {HARD} has no parameters of similarity or labels"),
         )
         given: Any = {name: getattr(self, name) for name in ("index", "topics", "qrels", "loss", "device", "protocol")}
         given |= {"model": model, "arms": [{ARM: {"labels": str(method)}}], "context": self.hits}
@@ -191,35 +190,34 @@ def check(request: Any) -> None:
         InputError: all faults of the arguments; unknown settings.
         MissingDependencyError: packages of tuning or training are missing.
     """
-    given = {name for name in (*SINGLE, "collections", "rule") if getattr(request, name, None) is not None}
+    given = [name for name in (*SINGLE, "collections", "rule") if getattr(request, name, None) is not None]
     training, cells = isinstance(request, TuneTrainRequest), "collections" in given
-    unknown = [name for name in request.sweeps if name not in SWEEPS]
+    unknown, single = [name for name in request.sweeps if name not in SWEEPS], [one for one in given if one in SINGLE]
     test_set, of_cells = f"{argument('test_topics')} and {argument('test_qrels')}", argument("collections")
+    tested, measures = ["test_topics" in given, "test_qrels" in given], len(parse_measures(request.measure))
     refuse(
         *(() if cells else request.lacking(*NEEDED)),
-        *((cells and name in given, f"{argument(name)} is for one query set: not with {of_cells}") for name in SINGLE),
+        (cells and single, f"{', '.join(map(argument, single))}: of one query set, not with {of_cells}"),
         ("rule" in given and not cells, f"{argument('rule')} chooses over {of_cells}: not for one query set"),
         (unknown, f"{argument('sweep', ', '.join(unknown))}: expected some of {','.join(SWEEPS)}"),
         (
             not request.trials and (cells or not request.sweeps),
-            f"{argument('trials', 0)} leaves nothing to do without {argument('sweep')}",
+            f"{argument('trials', 0)}: nothing to do without a sweep",
         ),
-        (len(given & {"test_topics", "test_qrels"}) == 1, f"{test_set} go together"),
-        ("test_run" in given and "test_topics" not in given, f"{argument('test_run')} needs {test_set}"),
-        (
-            training and request.validation_share + request.test_share * ("test_topics" not in given) >= 1,
-            f"{argument('validation_share')} and {argument('test_share')} leave nothing to train on",
-        ),
-        (
-            training and request.sweeps and Written.read(request.method).name == HARD,
-            f"{argument('ablations')} leaves out parts of similarity and labels: not with {argument('method', HARD)}",
-        ),
-        (len(parse_measures(request.measure)) != 1, f"{argument('measure', request.measure)}: expected one measure"),
+        (any(tested) and not all(tested), f"{test_set} go together"),
+        ("test_run" in given and not any(tested), f"{argument('test_run')} needs {test_set}"),
+        (measures != 1, f"{argument('measure', request.measure)}: expected one measure"),
     )
+    if training:
+        require("accelerate", "training", "'rnnreranker[train]'")
+        share = request.validation_share + (0 if any(tested) else request.test_share)
+        hard = Written.read(request.method).name == HARD
+        refuse(
+            (share >= 1, f"{argument('validation_share')} and {argument('test_share')} leave nothing to train on"),
+            (request.sweeps and hard, f"{argument('ablations')}: nothing to leave out of {argument('method', HARD)}"),
+        )
+    else:
+        _ = request.devices
     searched = request.searched  # says what is wrong with what it reads
     if request.trials:
         _ = searched.distributions
-    if training:
-        require("accelerate", "training", "'rnnreranker[train]'")
-    else:
-        _ = request.devices

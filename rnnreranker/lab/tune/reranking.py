@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,6 @@ from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
 
-if TYPE_CHECKING:
-    import pandas
-
-    from rnnreranker.parts.vectors import QueryVectors, VectorSource
-
 FEW = 50  # topics below which the best of many trials is mostly luck
 
 
@@ -39,36 +34,27 @@ class Objective:
     Judged topics without candidates score 0 for all settings and are left out; `lacking` is their number.
 
     Args:
-        run: candidates of the queries; vectors: of the candidates; queries: vectors of the queries.
-        qrels: columns query_id, doc_id, relevance.
-        measure: one, as in `parse_measures`; protocol: None = that of the judgements.
+        request: a `TuneRequest`; index: the opened one.
 
     Attributes:
+        run: candidates of the queries; vectors: of documents; queries: vectors of the queries.
         topics: judged query ids with candidates, ordered by a hash of the id.
 
     Raises:
-        InputError: no topic or no candidate is judged.
+        InputError: as `read_query_set`; no topic or no candidate is judged.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        vectors: VectorSource,
-        queries: QueryVectors,
-        qrels: pandas.DataFrame,
-        measure: str,
-        protocol: str | None = None,
-        threads: int | None = None,
-    ) -> None:
-        self.protocol = protocol_of(qrels, protocol)
-        judged = set(topics_that_count(qrels, self.protocol))
-        usable = [qid for qid in run if qid in judged and len(run.ranked(qid))]
+    def __init__(self, request: TuneRequest, index: Any) -> None:
+        with phase("reading what to tune on"):
+            self.run, self.queries, _, self._qrels = read_query_set(request, index, request.hits)
+        self.vectors, self.threads, self.measure = index.vectors, request.threads, request.measure
+        self.protocol = protocol_of(self._qrels, request.protocol)
+        judged = set(topics_that_count(self._qrels, self.protocol))
+        usable = [qid for qid in self.run if qid in judged and len(self.run.ranked(qid))]
         if not usable:
-            raise InputError(f"none of the {len(run)} queries with candidates is judged; check topics and qrels")
-        check_judged(run, judged_documents(qrels), "qrels")
-        self.run, self.vectors, self.queries, self.threads = run, vectors, queries, threads
-        self.measure, self._qrels, self.lacking = measure, qrels, len(judged) - len(usable)
-        self.deepest = int(np.diff(run.offsets).max(initial=1))
+            raise InputError(f"none of the {len(self.run)} queries with candidates is judged; check topics and qrels")
+        check_judged(self.run, judged_documents(self._qrels), "qrels")
+        self.lacking, self.deepest = len(judged) - len(usable), int(np.diff(self.run.offsets).max(initial=1))
         self.topics = tuple(sorted(usable, key=lambda qid: (hashlib.sha256(qid.encode()).digest(), qid)))
 
     def values(self, params: RnnParams | None, topics: Sequence[str] | None = None) -> np.ndarray:
@@ -117,14 +103,6 @@ class Objective:
         return [(tuple(qid for qid in self.topics if qid not in set(test)), test) for test in tests]
 
 
-@phase("reading what to tune on")
-def load_objective(request: TuneRequest, index: Any) -> Objective:
-    """The objective of a request's query set; errors as `read_query_set`."""
-    read = read_query_set(request, index, request.hits)
-    own = (request.measure, request.protocol, request.threads)
-    return Objective(read.run, index.vectors, read.queries, read.qrels, *own)
-
-
 def tune_reranker(request: TuneRequest) -> Tuned:
     """Search the settings of rNN reranking on a query set and measure them on topics that the search did not see.
 
@@ -139,7 +117,7 @@ def tune_reranker(request: TuneRequest) -> Tuned:
     index: Any = open_index(request.index)  # type: ignore[arg-type]  # `check` refuses None
     if apart := request.apart:
         check_held_out(judged_topics(request), judged_topics(apart))
-    objective = load_objective(request, index)
+    objective = Objective(request, index)
     count = len(objective.topics)
     lacking = f"; {objective.lacking} judged ones without candidates, left out" if objective.lacking else ""
     command.say(f"{command.counted(count, 'topic')} with judgements and candidates{lacking}")
@@ -152,19 +130,12 @@ def tune_reranker(request: TuneRequest) -> Tuned:
         study, said["seed"] = tune(objective, space, trials, **kept), request.seed
         params = study.params
         if apart:
-            part = (study, count, load_objective(apart, index).compared(params, space.fixed))
+            part = (study, count, Objective(apart, index).compared(params, space.fixed))
             held_out = held_out_of("test set", [part])
         else:
             held_out = cross_validate(objective, space, trials, request.folds, **kept)
-    about = {
-        "index": request.shown("index"),
-        "topics": f"{request.shown('topics')} ({count} judged)",
-        "candidates": f"dense, {request.hits} hits" if request.run is None else request.shown("run"),
-        "measure": f"{request.measure}, protocol {objective.protocol}",
-        "seed": request.seed,
-    }
     sweeps = sweep(request.sweeps, objective, params)
-    return Tuned(params, about, said, {"index": objective.vectors.fingerprint}, study, held_out, sweeps)
+    return Tuned(request, params, said, {"index": objective.vectors.fingerprint}, study, held_out, sweeps)
 
 
 def tune(

@@ -1,4 +1,4 @@
-"""Sweeps: one or two settings vary, the others stay; and the figures of sweeps and of the course of a search."""
+"""Sweeps: one or two settings vary, the others stay; and their figures."""
 
 from __future__ import annotations
 
@@ -10,35 +10,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.figures import new_axes, save_figure
 from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
 from rnnreranker.lab.tune.space import Space
-from rnnreranker.lab.tune.trials import Rows, Search
+from rnnreranker.lab.tune.trials import Rows
 from rnnreranker.rnn import RnnParams
 
 CONTEXTS = (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
 LAMBDAS = tuple(round(0.05 * step, 2) for step in range(21))
 NEIGHBOURS = (3, 5, 7, 10, 15, 21, 30)
 WHOLE = "all parts"  # the row that ablations are compared with
-PARTS: dict[str, dict[str, Any]] = {  # of similarity and labels, left out or changed
-    "weights all equal": {"weight": "binary"},
-    "no extension (tau 0)": {"tau": 0.0},
-    "no expansion (k_exp 1)": {"k_exp": 1},
-    "Jaccard alone (lambda 0)": {"lam": 0.0},
-    "no Jaccard (lambda 1)": {"lam": 1.0},
-    "raw scale": {"scale": "none"},
-    "printed variant": {"variant": "paper"},
-    "no rank": {"rank_weight": 0.0},
-    "no run scores": {"run_weight": 0.0},
-    "no inner products": {"query_weight": 0.0},
-    "the query the only probe": {"probes": 1},
-    "no smoothing": {"smoothing": 0.0},
-    "no n_max": {"n_max": None},
-    "no boost (b 1)": {"boost": 1.0},
-}
+# What is left out of similarity and labels, or changed.
+PARTS = """
+weights all equal: {weight: binary}
+no extension (tau 0): {tau: 0.0}
+no expansion (k_exp 1): {k_exp: 1}
+Jaccard alone (lambda 0): {lam: 0.0}
+no Jaccard (lambda 1): {lam: 1.0}
+raw scale: {scale: none}
+printed variant: {variant: paper}
+no rank: {rank_weight: 0.0}
+no run scores: {run_weight: 0.0}
+no inner products: {query_weight: 0.0}
+the query the only probe: {probes: 1}
+no smoothing: {smoothing: 0.0}
+no n_max: {n_max: null}
+no boost (b 1): {boost: 1.0}
+"""
 INCHES = (6.4, 4.0)
 LABELS = {"context": "context N", "lam": "lambda (0 = Jaccard alone, 1 = no Jaccard)", "what": ""}
 ENDS = (("value", "low", "high"), ("difference", "difference_low", "difference_high"))  # of a sweep, of ablations
@@ -74,7 +76,7 @@ def sweep(names: Sequence[str], objective: Any, params: RnnParams) -> dict[str, 
 def ablations(values: Callable[[Any], np.ndarray], params: Any) -> Rows:
     """What is lost without each part of the settings that can be left out; values: settings → (T,) float64."""
     variants = {WHOLE: params}
-    for what, changed in PARTS.items():
+    for what, changed in yaml.safe_load(PARTS).items():
         with contextlib.suppress(InputError):  # a mixture keeps its only term
             if (variant := Space({}, params).drawn(changed)) != params:
                 variants[what] = variant
@@ -92,10 +94,8 @@ def _summary(values: np.ndarray) -> dict[str, float]:
     return {"value": float(values.mean()), "low": float(low), "high": float(high)}
 
 
-def write_plots(
-    folder: str | Path, sweeps: Mapping[str, Rows], measure: str, study: Search | None = None
-) -> list[Path]:
-    """Draw each sweep, and the course of a study as trials.svg, into a folder; returns the files.
+def write_plots(folder: str | Path, sweeps: Mapping[str, Rows], measure: str) -> list[Path]:
+    """Draw each sweep into a folder; returns the files.
 
     Raises:
         InputError: the folder is not writable; MissingDependencyError: matplotlib is missing.
@@ -103,22 +103,16 @@ def write_plots(
     require("matplotlib", "plots", "'rnnreranker[plots]'")
     import pandas
 
-    tables = {name: pandas.DataFrame(rows) for name, rows in sweeps.items()}
-    if study is not None:
-        tables["trials"] = pandas.DataFrame({"trial": range(len(study.history)), "value": study.history}, dtype=float)
     Path(folder).mkdir(parents=True, exist_ok=True)
     written = []
-    for name, table in tables.items():
-        figure, axes = new_axes(*INCHES)
+    for name, rows in sweeps.items():
+        table, (figure, axes) = pandas.DataFrame(rows), new_axes(*INCHES)
         first = table.columns[0]
         axes.set(xlabel=LABELS.get(first, first), ylabel=measure)
         if name == "grid":
             values = table.pivot(index=first, columns="k", values="value")
             axes.plot(values.index, values, marker=".", label=[f"k {k}" for k in values])
             axes.legend(frameon=False)
-        elif name == "trials":
-            axes.plot(table["value"], ".")
-            axes.plot(table["value"].cummax())
         else:
             middle, low, high = (table[end] for end in ENDS[name == "ablations"])
             axes.errorbar(table[first], middle, yerr=[middle - low, high - middle], marker=".", capsize=2)

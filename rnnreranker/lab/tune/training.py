@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import fields_of, find
 from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.request import Arm
-from rnnreranker.lab.study.tasks import Task, task_of, with_positive
+from rnnreranker.lab.study.tasks import task_of, with_positive
 from rnnreranker.lab.study.trial import Studied
 from rnnreranker.lab.tune.request import ARM, HARD, TuneTrainRequest, check
 from rnnreranker.lab.tune.space import Joint, Space
@@ -24,13 +23,45 @@ from rnnreranker.lab.tune.trials import Search, Tuned, held_out_of, notice_if_fe
 from rnnreranker.train.request import FEW
 
 
-@dataclass(frozen=True, eq=False)
 class Trainings:
-    """What all trials of a tuning share: the request, the study and its task."""
+    """What all trials of a tuning share: the study, and its task, queries for training, validation and test.
 
-    request: TuneTrainRequest
-    studied: Studied
-    task: Task
+    Args:
+        request: a `TuneTrainRequest`; work: the folder of the trials.
+
+    Raises:
+        InputError: unreadable files, files that do not belong together, too few queries, an unusable index.
+    """
+
+    def __init__(self, request: Any, work: Any) -> None:
+        from rnnreranker.data.qrels import qrels_of
+        from rnnreranker.data.topics import check_held_out, topics_of
+        from rnnreranker.search.searching import first_stage_of
+        from rnnreranker.train.request import split
+
+        judged = own = qrels_of(request.qrels)
+        usable, share = with_positive(topics_of(request.topics), own, request.relevant), request.validation_share
+        if request.test_topics is not None:
+            judged = qrels_of(request.test_qrels)
+            tested = with_positive(topics_of(request.test_topics), judged, request.relevant)
+            check_held_out(usable, tested)
+        else:
+            chosen, share = split(usable, request.test_share, request.seed), share / (1 - request.test_share)
+            tested = {qid: usable.pop(qid) for qid in [*usable] if qid in chosen}
+        how: Any = {"share": share, "relevant": request.relevant, "one_each": False}
+        self.request, texts = request, usable | tested
+        self.task = task_of("tuning", request.seed, texts, own, [*usable], tested, **how)
+        if not 0 < (checked := len(self.task.validation)) < len(usable):
+            raise InputError(f"{len(usable)} queries with {checked} to validate: expected some of each")
+        run = None
+        if request.run is not None:
+            run = first_stage_of(request.run).head(request.hits)
+            if lost := [qid for qid in usable if qid not in run]:
+                shown = f"{len(lost)} of the queries have no candidates (first: {lost[0]})"
+                raise InputError(f"{request.shown('run')}: {shown}")
+        model = {Written.read(request.model).name: {"candidates": 1}}  # so that `hits` are retrieved
+        study = dataclasses.replace(request.study, work=work, model=model)
+        self.studied = Studied(study, [self.task], judged, run)
 
     def record(self, joint: Joint | None, seed: int) -> dict[str, Any]:
         """The study's trial of some settings, None = the untrained encoder."""
@@ -70,25 +101,19 @@ def tune_training(request: TuneTrainRequest, work: str | None = None) -> Tuned:
     if work is None and request.storage is None:
         with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
             return tune_training(request, folder)
-    trainings = load_trainings(request, work or f"{request.storage}.trials")
+    trainings = Trainings(request, work or f"{request.storage}.trials")
     space, task, seeds = request.searched.within(request.hits), trainings.task, request.final_seeds
     training, checked = task.part(validation=False)["query_id"].nunique(), len(task.validation)
-    sizes = f"{training} to train on, {checked} to validate"
-    command.say(f"queries: {sizes}, {len(task.test)} to test")
+    command.say(f"queries: {training} to train on, {checked} to validate, {len(task.test)} to test")
     notice_if_few(checked, "validation queries", FEW)
     made = tune_jointly(trainings, space, request.trials, seed=request.seed, storage=request.storage)
     several = {"base": None, "default": space.fixed, "tuned": made.params}
     values = {name: trainings.tested(joint) for name, joint in several.items()}
     held_out = held_out_of(f"test queries, {command.counted(seeds, 'seed')}", [(made, training, values)])
-    about = {
-        "index": request.shown("index"),
-        "topics": f"{request.shown('topics')} ({sizes})",
-        "method": str(Written.read(request.method)),
-        "measure": f"{request.measure}, protocol {trainings.studied.protocol}, retrieval over the whole index",
-    }
-    said = {"measure": request.measure, "seed": request.seed, "final seeds": seeds}
+    said = {"measure": request.measure, "protocol": trainings.studied.protocol, "topics": training + checked}
+    said |= {"seed": request.seed, "final seeds": seeds}
     sweeps = {name: ablations(trainings.tested, made.params) for name in request.sweeps}
-    return Tuned(made.params, about, said, {}, made, held_out, sweeps)
+    return Tuned(request, made.params, said, {}, made, held_out, sweeps)
 
 
 def tune_jointly(trainings: Trainings, space: Space, trials: int, *, seed: int = 0, storage: Any = None) -> Search:
@@ -100,39 +125,3 @@ def tune_jointly(trainings: Trainings, space: Space, trials: int, *, seed: int =
     about = {"queries": fingerprint(trainings.studied.described(trainings.task, None))}
     kept: Any = {"storage": storage, "name": "joint", "about": about, "seed": seed}
     return search(trainings.value, space, trials, random_trials=min(20, max(3, trials // 4)), **kept)
-
-
-def load_trainings(request: TuneTrainRequest, work: Any) -> Trainings:
-    """What trials share: queries for training, validation and test.
-
-    Raises:
-        InputError: unreadable files, files that do not belong together, too few queries, an unusable index.
-    """
-    from rnnreranker.data.qrels import qrels_of
-    from rnnreranker.data.topics import check_held_out, topics_of
-    from rnnreranker.search.searching import first_stage_of
-    from rnnreranker.train.request import split
-
-    own: Any = qrels_of(request.qrels)  # type: ignore[arg-type]  # `check` refuses None
-    usable, share = with_positive(topics_of(request.topics), own, request.relevant), request.validation_share  # type: ignore[arg-type]
-    if request.test_topics is not None:
-        judged: Any = qrels_of(request.test_qrels)  # type: ignore[arg-type]
-        tested = with_positive(topics_of(request.test_topics), judged, request.relevant)
-        check_held_out(usable, tested)
-    else:
-        chosen, share, judged = split(usable, request.test_share, request.seed), share / (1 - request.test_share), own
-        tested = {qid: usable.pop(qid) for qid in [*usable] if qid in chosen}
-    how: Any = {"share": share, "relevant": request.relevant, "one_each": False}
-    task = task_of("tuning", request.seed, usable | tested, own, [*usable], tested, **how)
-    if not 0 < len(task.validation) < len(usable):
-        raise InputError(f"{len(usable)} queries with {len(task.validation)} to validate: expected some of each")
-    run = None
-    if request.run is not None:
-        run = first_stage_of(request.run).head(request.hits)
-        if lost := [qid for qid in usable if qid not in run]:
-            raise InputError(
-                f"{request.shown('run')}: {len(lost)} of the queries have no candidates (first: {lost[0]})"
-            )
-    model = {Written.read(request.model).name: {"candidates": 1}}  # so that `hits` are retrieved
-    study = dataclasses.replace(request.study, work=work, model=model)
-    return Trainings(request, Studied(study, [task], judged, run), task)

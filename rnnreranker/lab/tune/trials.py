@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,21 +172,19 @@ class Tuned:
     """The result of a tuning on a query set.
 
     Attributes:
-        params: of the best trial; without trials the default.
-        about: entries of the head of a preset file; said: entries of the record; inputs: fingerprints.
+        request: what was asked for; params: of the best trial; without trials the default.
+        said: entries of the record; inputs: fingerprints.
         study, held_out: None without trials.
         sweeps: name → rows of sweeps around `params`.
-        searched: label of the objective.
     """
 
+    request: Any
     params: Any
-    about: dict[str, Any]
     said: dict[str, Any]
     inputs: dict[str, str]
     study: Search | None = None
     held_out: Any = None
-    sweeps: Mapping[str, Rows] = dataclasses.field(default_factory=dict)
-    searched: str = "all topics"
+    sweeps: Mapping[str, Rows] = field(default_factory=dict)
 
     def write(self, path: str | Path) -> None:
         """Write the settings as YAML for `--preset FILE`; its head gives the held-out values.
@@ -195,16 +192,15 @@ class Tuned:
         Raises:
             InputError: the file is not writable.
         """
-        head = render("lab", "preset.yaml.j2", about=self.about, study=self.study, kept=self.held_out)
+        shown = {"request": self.request, "said": self.said, "study": self.study, "kept": self.held_out}
+        head = render("lab", "preset.yaml.j2", **shown)
         with write_atomically(path) as stream:
             stream.write((head + yaml.safe_dump(self.params.to_dict(), sort_keys=False)).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        results: Any = {"sweeps": self.sweeps} if self.sweeps else {}
-        if self.study is not None:
-            results = {"study": self.study.to_dict(), "held out": self.held_out, **results}
-        return self.said | results
+        study = self.study and {"study": self.study.to_dict(), "held out": self.held_out}
+        return self.said | (study or {}) | ({"sweeps": self.sweeps} if self.sweeps else {})
 
 
 def notice_if_few(number: int, what: str, few: int) -> None:
