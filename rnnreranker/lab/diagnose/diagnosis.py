@@ -155,7 +155,7 @@ def _summary(table: Any, params: RnnParams, safe: bool) -> dict[str, Any]:
     hub, spreads, level = table.loc[table["hub"].idxmax()], table["high"] - table["low"], table["level"].mean()
     exponent = params.weight_scale * table["largest"].max()
     every = [{"term": term, **own} for of in table["effects"].dropna() for term, own in of.items()]
-    by_term = pandas.DataFrame(every, columns=None if every else ["term"]).groupby("term", sort=False).mean()
+    by_term: Any = pandas.DataFrame(every, columns=None if every else ["term"]).groupby("term", sort=False).mean()
     return {
         "sets": {
             "query": spread(np.array([own[0] for own in sizes]), ones=True),
