@@ -126,14 +126,18 @@ def test_a_search_begins_with_every_preset(preset: str) -> None:
     space = TuneRequest(index="i", topics="t", qrels="q", rerank={"rnn": {"preset": preset}}).searched
     assert space.fixed == RnnParams.preset(preset)
     assert set(space.ranges) == set(Space().ranges)
-    assert search(_toy, space, 3, seed=0).pruned == 0
+    assert None not in search(_toy, space, 3, seed=0).history
 
 
 def test_a_small_space_is_tried_whole() -> None:
     weights = {key: [0.0, 1.0] for key in ("rank_weight", "run_weight", "query_weight")}
     found = search(_toy, Space(weights), 8)
-    assert (len(set(found.tried)), found.tried[0], found.pruned) == (8, RnnParams(), 1)  # not three weights of 0
-    assert search(_toy, Space(weights), 4).trials == 4
+    assert (len(set(found.tried)), found.tried[0], found.history.count(None)) == (
+        8,
+        RnnParams(),
+        1,
+    )  # not three weights of 0
+    assert len(search(_toy, Space(weights), 4).history) == 4
     with pytest.raises(InputError, match="none of 3 trials could be computed"):
         search(_toy, Space({key: [0.0] for key in weights}), 3)
 

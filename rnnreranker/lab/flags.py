@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rnnreranker.base.files import check_writable
 from rnnreranker.base.pages import render
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
@@ -31,17 +35,21 @@ def print_report(template: str, **values: Any) -> None:
         print_table(header, rows)
 
 
-def write_record(path: str | None, kind: str, name: str, outcome: dict[str, Any], **about: Any) -> None:
-    """Write the record of a command, if a file is given.
+@contextmanager
+def recorded(path: str | None, module: str, kind: str, argv: Sequence[str], **about: Any) -> Iterator[dict[str, Any]]:
+    """A block that gives name, outcome and inputs of the record of a command, which is written if a file is given.
 
     Args:
         path: a file that no other process writes; it is replaced as a whole.
-        kind, name, outcome, about: as in `record.of_command`.
+        module, kind, argv, about: as in `record.of_command`.
 
     Raises:
         InputError: the file cannot be written.
     """
-    if path:
-        from rnnreranker.base.record import of_command, write_records
+    from rnnreranker.base.record import of_command, write_records
 
-        write_records(path, [of_command(kind, name, outcome, **about)])
+    check_writable(path)
+    made: Any = {"module": module, "kind": kind, "argv": argv, "begun": time.perf_counter(), **about}
+    yield made
+    if path:
+        write_records(path, [of_command(**made)])

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.files import check_writable
-from rnnreranker.lab.diagnose.diagnosing import DiagnoseRequest, check, diagnosed
-from rnnreranker.lab.flags import LabFlags, write_record
+from rnnreranker.lab.diagnose.diagnosing import DiagnoseRequest, diagnosed
+from rnnreranker.lab.flags import LabFlags, recorded
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
 
@@ -29,16 +26,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     request = command.request(args, DiagnoseRequest, rerank=flags.with_rnn(args, args.rerank, "--rerank"))
-    check(request)
-    check_writable(args.output)
-    begun = time.perf_counter()
-    diagnosis, index = diagnosed(request)
+    with recorded(args.output, "diagnose", "diagnosis", argv) as record:
+        diagnosis, index = diagnosed(request)
+        inputs = {"index": index.vectors.fingerprint}
+        record |= {"name": Path(args.run).stem, "outcome": diagnosis, "inputs": inputs}
     from rnnreranker.lab.diagnose.verdict import print_diagnosis
 
     print_diagnosis(diagnosis)
-    about: Any = {"module": "diagnose", "argv": argv, "begun": begun}
-    about["inputs"] = {"index": index.vectors.fingerprint}
-    write_record(args.output, "diagnosis", Path(args.run).stem, diagnosis, **about)
     return 0
 
 

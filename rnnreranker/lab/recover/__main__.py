@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
-from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.files import check_writable
-from rnnreranker.lab.flags import LabFlags, print_report, write_record
+from rnnreranker.lab.flags import LabFlags, print_report, recorded
 from rnnreranker.lab.recover.recovery import answer, recovered
-from rnnreranker.lab.recover.request import RecoverRequest, check
+from rnnreranker.lab.recover.request import RecoverRequest
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search import flags
@@ -36,18 +33,15 @@ def main(argv: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     request = command.request(args, RecoverRequest, similarity=flags.with_rnn(args, args.similarity, "--similarity"))
-    check(request)
-    begun = time.perf_counter()
-    check_writable(args.output)
-    outcome, inputs = recovered(request)
+    with recorded(args.output, "recover", "recovery", argv) as record:
+        outcome, inputs = recovered(request)
+        record |= {"name": args.unjudged, "outcome": outcome, "inputs": inputs}
     command.say(
         f"{command.counted(outcome['queries'], 'query', 'queries')}, {outcome['cases']} visible positives, "
         f"{outcome['hidden']} hidden positives against {outcome['negatives']} judged negatives"
     )
     print_report("recovery", **outcome)
     print(f"\n{answer(outcome['rows'])}")
-    about: Any = {"module": "recover", "argv": argv, "begun": begun, "inputs": inputs}
-    write_record(args.output, "recovery", args.unjudged, outcome, **about)
     return 0
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
-from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.files import check_writable
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import hints_of, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.lab.flags import print_report, write_record
+from rnnreranker.lab.flags import print_report, recorded
 from rnnreranker.lab.study.request import EVERYDAY, USUAL, StudyRequest
 from rnnreranker.lab.study.studying import study
 from rnnreranker.train.params import TrainParams
@@ -43,7 +40,6 @@ GROUPS = {  # title of a group of flags → fields
     ),
     "work": ("compares", "title", "work", "jobs", "backend", "address", "device", "compute_dtype"),
 }
-HIDDEN = ("context", "labelled_queries", "relevant", "compares", "title")  # flags that the help leaves out
 
 
 @dataclass(frozen=True)
@@ -57,16 +53,13 @@ class StudyFlags(Request):
 def main(argv: Sequence[str]) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
-    check_writable(args.output)
-    begun = time.perf_counter()
     typed = command.given(args, TrainParams)
     typed.pop("loss", None)  # the request has it
-    with command.naming_flags(typed):
+    with command.naming_flags(typed), recorded(args.output, "study", "study", argv, without=ELSEWHERE) as record:
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
         studied = study(request)
-    about: Any = {"module": "study", "argv": argv, "without": ELSEWHERE, "begun": begun}
-    write_record(args.output, "study", studied.outcome["arms"], studied.outcome, inputs=studied.inputs, **about)
+        record |= {"name": studied.outcome["arms"], "outcome": studied.outcome, "inputs": studied.inputs}
     print_report("study", rows=studied.outcome["rows"])
     print(f"\n{studied.conclusion}")
     return 0
@@ -79,7 +72,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_request_flags(parser, StudyFlags, "output")
     for title, names in GROUPS.items():
         group = parser.add_argument_group(title)
-        command.add_request_flags(group, StudyRequest, *names, **{name: "" for name in names if name in HIDDEN})
+        command.add_request_flags(group, StudyRequest, *names)
         if title == "training":
             others = [name for name in hints_of(TrainParams) if name not in EVERYDAY]
             usual = TrainParams(**USUAL["query"])

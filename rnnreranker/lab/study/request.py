@@ -309,7 +309,13 @@ def check(request: StudyRequest) -> None:
         ),
     )
     check_backend(request.backend, request.address)
-    _ = request.devices, request.trained_on, request.training, request.chosen  # each says what is wrong with it
+    _ = (
+        request.devices,
+        request.trained_on,
+        request.training,
+        request.stages,
+        request.chosen,
+    )  # each says what is wrong with it
     if request.encoder is None and not request.fixed:
         missing = f"{argument('encoder')} is missing: the model that the trainings begin with"
         raise InputError(f"{argument('model', model)}: {missing}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
-from rnnreranker.lab.flags import print_report, write_record
+from rnnreranker.lab.flags import print_report, recorded
 from rnnreranker.lab.tune.request import TuneRequest, TuneTrainRequest, check
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
@@ -63,7 +62,7 @@ class TuneFlags(Request):
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command; return the exit code."""
-    begun, training = time.perf_counter(), list(argv[:1]) == ["train"]
+    training = list(argv[:1]) == ["train"]
     args = (make_train_parser() if training else make_parser()).parse_args(argv[training:])
     given = command.request(args, TuneFlags)
     if training:
@@ -73,35 +72,33 @@ def main(argv: Sequence[str]) -> int:
     check(request)
     if given.output and not request.trials:
         raise InputError("--output is what trials choose: not with --trials 0")
-    check_writable(given.output, given.record)
+    check_writable(given.output)
     if given.plots:
         require("matplotlib", "--plots", "'rnnreranker[plots]'")
-    about: Any = {"module": "tune", "argv": argv, "begun": begun, "without": UNRECORDED}
-    if not training and request.collections:
-        from rnnreranker.lab.tune.collections import tune_collections
+    with recorded(given.record, "tune", "tuning", argv, without=UNRECORDED) as record:
+        if not training and request.collections:
+            from rnnreranker.lab.tune.collections import tune_collections
 
-        outcome, about["inputs"] = tune_collections(request)
-        print_report("collections", measure=request.measure, **outcome)
-        command.say(f"rule {outcome['rule']}: the default has place {outcome['place']} of {outcome['settings']}")
-        name = Path(str(request.space)).stem if request.space else "leave-one-out"
-        outcome = {"measure": request.measure, "seed": request.seed, **outcome}
-        write_record(given.record, "tuning", name, outcome, **about)
-        return 0
-    from rnnreranker.lab.tune.reranking import tune_reranker
-    from rnnreranker.lab.tune.sweeps import write_plots
-    from rnnreranker.lab.tune.training import tune_training
+            record["name"] = Path(str(request.space)).stem if request.space else "leave-one-out"
+            outcome, record["inputs"] = tune_collections(request)
+            record["outcome"] = {"measure": request.measure, "seed": request.seed, **outcome}
+            print_report("collections", measure=request.measure, **outcome)
+            return 0
+        from rnnreranker.lab.tune.reranking import tune_reranker
+        from rnnreranker.lab.tune.sweeps import write_plots
+        from rnnreranker.lab.tune.training import tune_training
 
-    tuned = tune_training(request) if training else tune_reranker(request)
+        tuned = tune_training(request) if training else tune_reranker(request)
+        record |= {"name": "training" if training else "rnn", "outcome": tuned.to_dict(), "inputs": tuned.inputs}
+        if not request.trials:
+            record |= {"kind": "sweep", "name": f"{args.sweep}.{args.measure}"}
     if given.output:
         tuned.write(given.output)
     shown = {"study": tuned.study, "held_out": tuned.held_out, "sweeps": tuned.sweeps}
     print_report("tuning", measure=request.measure, shown=TRAINING_SHOWN if training else RNN_SHOWN, **shown)
     if given.plots:
-        command.say(f"pictures: {', '.join(map(str, write_plots(given.plots, tuned.sweeps, request.measure)))}")
-    kind, name = "tuning", "training" if training else "rnn"
-    if not request.trials:
-        kind, name = "sweep", f"{args.sweep}.{args.measure}"
-    write_record(given.record, kind, name, tuned.to_dict(), inputs=tuned.inputs, **about)
+        plots = write_plots(given.plots, tuned.sweeps, request.measure)
+        command.say(f"pictures: {', '.join(map(str, plots))}")
     return 0
 
 

@@ -34,23 +34,19 @@ class Search:
 
     Attributes:
         params, value: of the best trial; of equal trials the first.
-        trials, pruned: number of trials, and of those that could not be computed.
         history, tried: objective and settings of each trial, None if it could not be computed.
     """
 
     params: Any
     value: float
-    trials: int
-    pruned: int
     history: tuple[float | None, ...]
     tried: tuple[Any, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            **{name: value for name, value in vars(self).items() if name != "tried"},
-            "params": self.params.to_dict(),
-        }
+        trials, pruned = len(self.history), self.history.count(None)
+        values = {"value": self.value, "trials": trials, "pruned": pruned, "history": self.history}
+        return {"params": self.params.to_dict(), **values}
 
 
 def search(
@@ -104,8 +100,7 @@ def search(
         best = max(good, key=lambda trial: (trial.value, -trial.number))
         history = tuple(trial.value if trial.state == complete else None for trial in finished)
         tried = tuple(None if trial.state == pruned else space.drawn(trial.params) for trial in finished)
-        count = len(finished)
-        return Search(space.drawn(best.params), float(best.value), count, count - len(good), history, tried)
+        return Search(space.drawn(best.params), float(best.value), history, tried)
 
 
 @contextmanager
