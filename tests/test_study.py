@@ -236,11 +236,11 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ({"arms": []}, "arms: expected an arm"),
         ({"model": "query:candidats=3"}, "model=query: no setting candidats"),
         ({"model": "query:seed=3"}, "arms=trained: seed: a study draws its own; give seeds, trainings of every arm"),
-        ({"loss": "kl:margin=3"}, "loss=kl:margin=3: no setting margin"),
+        ({"loss": "kl:margin=3"}, "model=query: loss=kl:margin=3: no setting margin"),
         ({"test_candidates": 2}, "test_candidates: means nothing to a study of the model query"),
         ({"test_topics": "t"}, "test_topics and test_qrels go together"),
         ({"against": "a"}, "arms=trained: a: no such arm; known: trained"),
-        ({"arms": ["a:loss=kk"]}, "arms=a:loss=kk: loss=kk: no such loss; known: bce, "),
+        ({"arms": ["a:loss=kk"]}, "arms=a:loss=kk: model=query: loss=kk: kk: no such loss; known: bce, "),
         (
             {"arms": ["a:labels=evidnce"]},
             "arms=a:labels=evidnce: labels=evidnce: evidnce: no such labeler; did you",
