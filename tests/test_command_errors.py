@@ -170,12 +170,3 @@ def test_what_a_terminal_cannot_show_is_an_escape(encoding: str, result: str) ->
     assert done.returncode == 2
     assert done.stdout.decode(encoding) == f"{result}\t0.5\n"
     assert done.stderr.decode(encoding) == f"warning: {sign}\nerror: no {sign}\n"
-
-
-@pytest.mark.parametrize("name", ["search", "regress", ""])
-def test_every_help_can_be_shown_in_ascii(name: str) -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    words = [sys.executable, "-m", f"rnnreranker.{name}".rstrip("."), "--help"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout
-    assert done.stderr == ""
