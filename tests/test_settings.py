@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -59,10 +59,9 @@ def parsed(*argv: str) -> argparse.Namespace:
 
 def test_flag_before_preset_before_default(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("rnn: {span: 7, rate: 1e-5}\nlabels: {boost: 2}\n")
-    assert command.chosen(parsed(), Wing) == Wing()
-    assert command.chosen(parsed("--share", "1"), Wing, "glider") == Wing(span=20, share=1.0)
-    typed = parsed("--kind", "none", "--l2-norm", "--no-folded")
-    assert command.chosen(typed, Wing, str(tmp_path / "mine.yaml")) == Wing(
+    assert command.request(parsed("--share", "1"), Wing) == Wing(share=1.0)
+    typed = command.given(parsed("--kind", "none", "--l2-norm", "--no-folded"), Wing)
+    assert replace(Wing.named(tmp_path / "mine.yaml"), **typed) == Wing(
         span=7, rate=1e-5, kind=None, folded=False, normalize=True
     )
     assert [*sections_of(tmp_path / "mine.yaml")] == ["rnn", "labels"]
@@ -70,7 +69,7 @@ def test_flag_before_preset_before_default(tmp_path: Path) -> None:
 
 def test_errors_name_the_flag_that_was_typed() -> None:
     with pytest.raises(InputError, match=r"^--span 0: expected an integer >= 1$"):
-        command.chosen(parsed("--span", "0"), Wing)
+        command.request(parsed("--span", "0"), Wing)
 
 
 @pytest.mark.parametrize("text", ["./my", "my/preset", "my.yaml", "my.yml"])

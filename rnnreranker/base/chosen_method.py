@@ -96,6 +96,4 @@ def needs_together(chosen: Iterable[Chosen]) -> frozenset[str]:
 
 
 def as_list(forms: Form | Sequence[Form] | None) -> list[Form]:
-    if forms is None:
-        return []
-    return list(forms) if isinstance(forms, list | tuple) else [forms]  # type: ignore[list-item]  # Written reads it
+    return [] if forms is None else [*forms] if isinstance(forms, list | tuple) else [forms]  # type: ignore[list-item]

@@ -36,7 +36,6 @@ from rnnreranker.base.process import phases
 from rnnreranker.base.settings import Hint, Params, as_number, hints_of
 
 T = TypeVar("T")
-P = TypeVar("P", bound=Params)
 LOGGER = logging.getLogger("rnnreranker")  # for messages of Python calls
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
 UNAVAILABLE = 75  # in place of BAD_INPUT where something is missing here, for a command that runs this one as a step
@@ -259,18 +258,6 @@ def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
     """The fields of `settings` that were typed."""
     values = {name: getattr(args, hint.flag, None) for name, hint in hints_of(settings).items()}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = None, base: P | None = None) -> P:
-    """The settings of a command: typed values, then a preset, then `base` (None = the defaults).
-
-    Raises:
-        InputError: no such preset or file, values out of range, by their flags.
-    """
-    base = settings.named(preset, base) if preset else base or settings()
-    values = given(args, settings)
-    with naming_flags(values):
-        return dataclasses.replace(base, **values)
 
 
 @contextlib.contextmanager

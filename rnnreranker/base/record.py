@@ -150,10 +150,10 @@ def rounded(value: Any) -> Any:
 def add_records(path: str | Path, new: Sequence[Record]) -> None:
     """Add records to a file; each replaces one of the same kind, spec, name and inputs."""
 
-    def key(record: Record) -> tuple[Any, ...]:
-        return record.kind, record.spec, record.name, tuple(sorted(record.inputs.items()))
+    def key(record: Record) -> list[Any]:
+        return [record.kind, record.spec, record.name, record.inputs]
 
-    replaced = {key(record) for record in new}
+    replaced = [key(record) for record in new]
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_records(path, [*(record for record in read_records(path) if key(record) not in replaced), *new])
 

@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command until it is interrupted; the exit code."""
     args = make_parser().parse_args(argv)
     token = args.token or os.environ.get(TOKEN)
-    request = command.request(args, ServeRequest, token=token, limits=command.chosen(args, Limits))
+    request = command.request(args, ServeRequest, token=token, limits=command.request(args, Limits))
     request.check()
     extra = "mcp" if request.mcp else "serve"
     for package in ("mcp",) if request.mcp else ("fastapi", "uvicorn"):
