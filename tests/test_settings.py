@@ -88,18 +88,6 @@ def test_unknown_presets_and_keys(tmp_path: Path) -> None:
         Wing.named(str(tmp_path / "bad.yaml"))
 
 
-def test_a_training_takes_two_of_the_poolings() -> None:
-    """The others are of encoders that are used as they are."""
-    from rnnreranker.encode.params import POOLINGS, EncoderParams
-    from rnnreranker.train.request import TrainRequest
-
-    with pytest.raises(InputError, match=r"^encoder=minilm:pooling=max: pooling=max: expected mean or cls$"):
-        _ = TrainRequest("model", encoder="minilm:pooling=max").start
-    assert set(POOLINGS) == {"mean", "cls", "max", "lasttoken"}
-    for pooling in POOLINGS:
-        EncoderParams(pooling=pooling)  # type: ignore[arg-type]
-
-
 def test_settings_that_a_subclass_adds_and_changes() -> None:
     """A plain value is another default, with the limits as they were."""
 
