@@ -6,7 +6,6 @@ import importlib
 import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 
@@ -17,7 +16,8 @@ def late_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str
     def homes() -> dict[str, str]:
         import re
 
-        source = Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8")
+        spec = sys.modules[module].__spec__
+        source = spec.loader.get_source(module)  # type: ignore[union-attr]
         return {name: home for home, name in re.findall(r"^    from (\S+) import (\w+) as \2$", source, re.MULTILINE)}
 
     def get(name: str) -> Any:

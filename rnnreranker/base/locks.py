@@ -27,16 +27,19 @@ def alone(output: Path, waiting: str = "", *, doing: str = "") -> Iterator[bool]
 
     path = output.with_name(f".{output.name}.lock")
     lock = FileLock(path, is_singleton=True)
-    waited, inside = False, lock.is_locked  # by this thread
+    busy = InputError(f"{output}: another process is {doing}; wait for it, or give another --output")
+    if lock.is_locked:  # by this thread
+        if doing:
+            raise busy
+        yield False
+        return
+    waited = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if inside and doing:
-            raise Timeout(str(path))
         lock.acquire(blocking=False)
     except Timeout:
         if doing:
-            said = f"{output}: another process is {doing}; wait for it, or give another --output"
-            raise InputError(said) from None
+            raise busy from None
         waited = True
         say(waiting)
         lock.acquire()
@@ -45,7 +48,6 @@ def alone(output: Path, waiting: str = "", *, doing: str = "") -> Iterator[bool]
     try:
         yield waited
     finally:
-        if not inside:
-            with suppress(OSError):  # the next process takes the file as it is; Windows removes it when it is free
-                path.unlink()
+        with suppress(OSError):  # the next process takes the file as it is; Windows removes it when it is free
+            path.unlink()
         lock.release()
