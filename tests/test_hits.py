@@ -76,7 +76,7 @@ def test_params_may_be_a_mapping() -> None:
     )
     for params, message in (
         ({"kk": 3}, "params: no setting kk, did you mean k?"),
-        ("k=3", "params='k=3': expected RnnParams, or"),
+        ("k=3", "params='k=3': expected RnnParams"),
     ):
         with pytest.raises(InputError, match=message.replace("?", r"\?")):
             rerank_hits(query, vectors, None, params)  # type: ignore[arg-type]
@@ -85,16 +85,14 @@ def test_params_may_be_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("query", "vectors", "scores", "message"),
     [
-        (np.ones(3), np.ones((2, 4)), None, r"query_vector has shape \(3,\): expected \(4,\), as the hits"),
+        (np.ones(3), np.ones((2, 4)), None, r"query_vector=.*: expected finite numbers of shape \(4,\)"),
         (np.ones(4), np.ones((0, 4)), None, "vectors has no rows: expected those of at least one hit"),
         (None, np.ones((2, 4)), None, "query_vector and scores are None: expected at least one of them"),
-        (np.ones(4), np.ones((2, 4)), np.ones(3), r"scores has shape \(3,\): expected \(2,\), one for each hit"),
-        (np.ones(4), np.ones((2, 4)), np.ones((2, 1)), r"scores has shape \(2, 1\): expected \(2,\)"),
-        (np.ones(4), np.ones((2, 4)), [1.0, np.nan], r"scores\[1\]=nan: expected finite float32 numbers"),
-        (np.ones(4), np.ones((2, 4)), [1.0, 1e39], r"scores\[1\]=1e\+39: expected finite"),
+        (np.ones(4), np.ones((2, 4)), np.ones(3), r"scores=.*: expected finite numbers of shape \(2,\)"),
+        (np.ones(4), np.ones((2, 4)), [1.0, np.nan], r"scores=.*: expected finite numbers of shape \(2,\)"),
+        (None, np.ones((2, 4)), [1.0, 1e39], "similarities has shape .*, or NaN or infinite values"),
         (np.ones(4), np.ones((2, 4)), [1.0, None], "scores: a list of object; expected numbers"),
         (np.ones(4), np.ones((2, 4)), ["a", "b"], "scores: a list of <U1; expected numbers"),
-        (np.ones((1, 4)), np.ones((2, 4)), None, r"query_vector has shape \(1, 4\): expected \(4,\)"),
         ("text", np.ones((2, 4)), None, "query_vector: a str of <U4; expected numbers"),
         (np.ones(4), [[1.0], [1.0, 2.0]], None, "vectors: a list whose rows differ in length"),
         (np.ones(4), np.full((2, 4), np.inf), None, "NaN or infinite"),

@@ -72,11 +72,10 @@ def test_padding_is_never_looked_at() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-@pytest.mark.parametrize("d", [7, 128, 384, 1024])  # BLAS sums long rows in parts
-def test_depends_on_neither_batch_nor_threads(d: int, dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("d", [7, 128, 384, 1024])
+def test_depends_on_neither_batch_nor_threads(d: int, dtype: type) -> None:
     queries, tokens, offsets = made_up(d, dtype, 3)
     whole = scored(queries, tokens, offsets, threads=1)
-    monkeypatch.setattr("rnnreranker.rnn.maxsim.PRODUCTS", 2000)
     np.testing.assert_array_equal(scored(queries, tokens, offsets, threads=3), whole)
     rows = np.array([16, 3, 0, 3])
     np.testing.assert_array_equal(scored(queries[1:2], tokens, offsets, rows=rows)[0], whole[1, rows])
@@ -101,7 +100,7 @@ def test_tokens_that_are_not_finite_are_refused(value: float, dtype: type) -> No
     last = np.array([16])
     expected = scored(queries, tokens, offsets, rows=last)
     tokens[offsets[9] + 7, 3] = value
-    with pytest.raises(InputError, match=r"^document 9 has NaN or infinite tokens, or products beyond float32"):
+    with pytest.raises(InputError, match=r"^document 9 has NaN or infinite values"):
         maxsim(queries[0], tokens, offsets=offsets)
     np.testing.assert_array_equal(scored(queries, tokens, offsets, rows=last), expected)
 

@@ -52,7 +52,8 @@ def by_loops(index: Path, run: Run, qid: str, products: Any) -> list[tuple[str, 
     graph, head = open_neighbours(index), run[qid][: PARAMS.context]
     rows = [DOCIDS.index(docid) for docid, _ in head]
     own = None if products is None else [products[docid] for docid, _ in head]
-    scores = reference.graph_similarity(graph.edges, graph.weights, rows, PARAMS, own, [score for _, score in head])
+    done = reference.graph_steps(reference.known_similarities(graph.edges, graph.weights, rows, own), PARAMS)
+    scores = reference.parts(done, PARAMS.of_graph(own is not None), [score for _, score in head]).scores
     return sorted(zip([docid for docid, _ in head], scores.tolist(), strict=True), key=lambda one: (-one[1], one[0]))
 
 

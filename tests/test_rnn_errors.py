@@ -67,11 +67,16 @@ def test_weights_that_are_all_0() -> None:
 @pytest.mark.parametrize(
     ("queries", "candidates", "message"),
     [
-        (QUERIES[0], CANDIDATES, "queries has shape (4,): expected (B, d); for one query pass queries[None]"),
+        (
+            QUERIES[0],
+            CANDIDATES,
+            "queries has shape (4,): expected (B, d), at least one dimension; for one query pass queries[None]",
+        ),
         (
             QUERIES,
             CANDIDATES[0],
-            "candidates has shape (3, 4): expected (B, N, d); for one query pass candidates[None]",
+            "candidates has shape (3, 4): expected (B, N, d), at least one dimension; for one "
+            "query pass candidates[None]",
         ),
         (QUERIES, CANDIDATES[:1], "queries has 2 rows and candidates 1: expected as many"),
         (
@@ -81,9 +86,9 @@ def test_weights_that_are_all_0() -> None:
             "made by the same encoder?",
         ),
         (QUERIES, CANDIDATES[:, :0], "candidates has shape (2, 0, 4): expected at least one candidate per query"),
-        (QUERIES[:, :0], CANDIDATES[..., :0], "queries has shape (2, 0): expected vectors of at least one dimension"),
-        (QUERIES.astype(str), CANDIDATES, "queries has type <U32: expected float32 or float16"),
-        (QUERIES * 1j, CANDIDATES, "queries has type complex64: expected float32 or float16"),
+        (QUERIES[:, :0], CANDIDATES[..., :0], "queries has shape (2, 0): expected (B, d), at least one dimension"),
+        (QUERIES.astype(str), CANDIDATES, "queries: a ndarray of <U32; expected numbers"),
+        (QUERIES * 1j, CANDIDATES, "queries: a ndarray of complex64; expected numbers"),
     ],
 )
 def test_shapes_and_types(queries: np.ndarray, candidates: np.ndarray, message: str) -> None:
@@ -110,9 +115,9 @@ def test_lengths(lengths: list[int], message: str) -> None:
 @pytest.mark.parametrize(
     ("probes", "message"),
     [
-        ((4,), "probe 4 is no row of vectors: expected 0 (the query) to 3"),
-        ((0, -1), "probe -1 is no row of vectors: expected 0 (the query) to 3"),
-        ((), "probes=(): expected at least one row number, such as (0,)"),
+        ((4,), "probes=(4,): expected row numbers of vectors, 0 (the query) to 3"),
+        ((0, -1), "probes=(0, -1): expected row numbers of vectors, 0 (the query) to 3"),
+        ((), "probes=(): expected row numbers of vectors, 0 (the query) to 3"),
         ((0.5,), "probes has type float64: expected integers"),
     ],
 )
@@ -128,7 +133,7 @@ def test_a_query_alone() -> None:
 
 @pytest.mark.parametrize("threads", [0, True, 1.5])
 def test_threads(threads: Any) -> None:
-    with expect_refusal(f"threads={threads!r}: expected an integer >= 1, or None for one per core"):
+    with expect_refusal(f"threads={threads!r}: expected an integer >= 1"):
         rnn_similarity(QUERIES, CANDIDATES, RnnParams(), threads=threads)
 
 
@@ -144,6 +149,13 @@ def test_vectors_that_are_not_finite(value: float) -> None:
     queries[0, 0] = value
     with expect_refusal(f"row 0 of the batch: the query {rest}"):
         rnn_similarity(queries, candidates, RnnParams())
+
+
+def test_params_of_another_type() -> None:
+    with expect_refusal("params={'k': 3}: expected RnnParams"):
+        rnn_similarity(QUERIES, CANDIDATES, {"k": 3})  # type: ignore[arg-type]
+    with expect_refusal("params={'k': 3}: expected RnnParams"):
+        jaccard_similarity(VECTORS, {"k": 3})  # type: ignore[arg-type]
 
 
 def test_inner_products_that_overflow() -> None:

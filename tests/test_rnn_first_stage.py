@@ -74,8 +74,8 @@ def test_eq_1_as_published_asks_nothing_of_the_run() -> None:
     [
         (np.zeros((2, 3)), r"base has shape \(2, 3\): expected \(2, 4\), a score for every candidate"),
         (np.full((2, 4), np.nan), r"base\[0, 0\]=nan: expected a finite score"),
-        ([["a"] * 4] * 2, "base has type <U1: expected numbers"),
-        ([[1.0], [1.0, 2.0]], "base cannot be made an array: expected rows of one length"),
+        ([["a"] * 4] * 2, "base: a list of <U1; expected numbers"),
+        ([[1.0], [1.0, 2.0]], "base: a list whose rows differ in length"),
     ],
 )
 def test_scores_that_cannot_be_taken_are_refused(base: Any, said: str) -> None:

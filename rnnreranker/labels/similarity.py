@@ -145,8 +145,7 @@ class GraphSimilarity(Similarity):
         Raises:
             InputError: `normalize` with scale "none", unknown similarities to the query with it, or invalid rows.
         """
-        if self.params.scale == "none" and self.params.normalize:
-            raise InputError(f"normalize={self.params.normalize}: a graph has no whole rows to divide; expected none")
+        self.params.of_graph()
         edges, weights, asked = self.graph.edges, self.graph.weights, np.tile(probes, (len(self.rows), 1))
         similarities = probe_similarities(edges, weights, self.rows, asked, self.lengths)
         if self.params.scale == "minmax":

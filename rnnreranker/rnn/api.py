@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import checks, reference
-from rnnreranker.rnn.contexts import ContextBatch, Engine, padded, scored, similarities
+from rnnreranker.rnn.contexts import ContextBatch, engine_for, padded, scored, similarities
 from rnnreranker.rnn.params import RnnParams
 
 Load = Callable[[int, np.ndarray], np.ndarray]  # returns a context's vectors: the given array, filled, or a view
@@ -24,7 +25,7 @@ def rnn_similarity(
     base: Base = None,
     lengths: Lengths = None,
     threads: int | None = None,
-    engine: Engine | None = None,
+    reciprocal: bool = True,
 ) -> np.ndarray:
     """s* of every candidate: (B, N) float32, in candidate order; -inf for padding.
 
@@ -36,11 +37,11 @@ def rnn_similarity(
     base: (B, N) first-stage scores; candidates are in first-stage order. None = inner products, with candidates in
     any order.
     lengths: (B,) real candidates of each row, 0..N (None = all). threads: maximum (None = one per core), with the
-    same results. engine: None = chosen by workload.
+    same results. reciprocal: False = the neighbours of an element need not have it among theirs.
 
     Raises:
-        InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, an exponential
-            weight that would overflow.
+        InputError: no `RnnParams`, shapes that do not fit, NaN or infinity in a vector or in base, lengths outside
+            0..N, an exponential weight that would overflow.
 
     >>> import numpy as np
     >>> query = np.array([[1.0, 0.0]], dtype=np.float32)
@@ -63,8 +64,8 @@ def rnn_similarity(
         into[1:] = candidates[row, : len(into) - 1]
         return into
 
-    contexts, known = of_vectors(load, real, queries.shape[1]), checks.base_scores(base, real, width)
-    return similarities(contexts, params, known, width, threads=checks.threads_of(threads), engine=engine)
+    contexts, known = of_vectors(load, real, queries.shape[1]), checks.scores_of(base, real, width)
+    return similarities(contexts, params, known, width, threads=threads, reciprocal=reciprocal)
 
 
 def jaccard_similarity(
@@ -74,7 +75,7 @@ def jaccard_similarity(
     probes: Sequence[int] = (0,),
     lengths: Lengths = None,
     threads: int | None = None,
-    engine: Engine | None = None,
+    reciprocal: bool = True,
 ) -> np.ndarray:
     """Jaccard similarity of each probe to every element: (B, len(probes), m) float32; -inf for padding.
 
@@ -83,7 +84,7 @@ def jaccard_similarity(
 
     vectors: (B, m, d), row 0 = query, m >= 2; cast to float32.
     probes: row numbers of `vectors`; 0 = the query.
-    lengths: (B,) real candidates, without the query (None = all). threads, engine: as in `rnn_similarity`.
+    lengths: (B,) real candidates, without the query (None = all). threads, reciprocal: as in `rnn_similarity`.
 
     Raises:
         InputError: as `rnn_similarity`, and a probe outside 0..m-1.
@@ -99,14 +100,21 @@ def jaccard_similarity(
     if width < 2:
         raise InputError(f"vectors has shape {vectors.shape}: expected row 0 (the query) and at least one candidate")
     rows = checks.integers(probes, "probes")
-    if rows.ndim != 1 or not rows.size:
-        raise InputError(f"probes={probes!r}: expected at least one row number, such as (0,)")
-    if (outside := rows[(rows < 0) | (rows >= width)]).size:
-        raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
+    if rows.ndim != 1 or not rows.size or rows.min() < 0 or rows.max() >= width:
+        raise InputError(f"probes={probes!r}: expected row numbers of vectors, 0 (the query) to {width - 1}")
     real = checks.lengths_of(lengths, batch, width - 1)
     contexts = of_vectors(lambda row, into: vectors[row, : len(into)], real, dimension, "vector")
-    result = scored(contexts, params, np.tile(rows, (batch, 1)), threads=checks.threads_of(threads), engine=engine)
-    return padded(result.jaccard, np.where((rows <= real[:, None]) & (real[:, None] > 0), real[:, None] + 1, 0), width)
+    return jaccard_of(contexts, params, np.tile(rows, (batch, 1)), width, threads=threads, reciprocal=reciprocal)
+
+
+def jaccard_of(contexts: ContextBatch, params: RnnParams, probes: np.ndarray, width: int, **how: Any) -> np.ndarray:
+    """(B, P, width) float32: the Jaccard similarities of probes, (B, P), -inf at padding; a row of 0 for probe -1.
+
+    how: threads and reciprocal, as in `rnn_similarity`.
+    """
+    sizes = contexts.sizes[:, None]
+    result = scored(contexts, params, probes, engine_for(contexts.sizes), **how)
+    return padded(result.jaccard, np.where((probes < sizes) & (sizes > 1), sizes, 0), width)
 
 
 def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndarray | None = None) -> np.ndarray:
@@ -119,15 +127,14 @@ def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndar
     """
     matrix = checks.vectors(similarity, "similarities", "(m, m)").astype(np.float32)
     m = len(matrix)
-    if matrix.shape != (m, m) or m < 2:
+    if matrix.shape != (m, m) or m < 2 or not np.isfinite(matrix).all():
         raise InputError(
-            f"similarities has shape {matrix.shape}: expected (m, m), the query and at least one candidate"
+            f"similarities has shape {matrix.shape}, or NaN or infinite values: expected (m, m) finite ones, of the "
+            "query and at least one candidate"
         )
-    if not np.isfinite(matrix).all():
-        raise InputError("similarities has NaN or infinite values; expected finite ones")
-    known = checks.base_scores(None if base is None else np.asarray(base)[None], np.array([m - 1]), m - 1)
+    known = checks.scores_of(None if base is None else np.asarray(base)[None], np.array([m - 1]), m - 1)
 
-    def fill(engine: Engine, part: slice, gram: np.ndarray, shift_free: bool) -> None:
+    def fill(part: slice, gram: np.ndarray, shift_free: bool) -> None:
         gram[0, :m, :m] = matrix
 
     return similarities(ContextBatch(np.array([m]), fill, str), params, known, m - 1)[0]
@@ -137,7 +144,7 @@ def of_vectors(load: Load, real: np.ndarray, dimension: int, what: str = "candid
     """The contexts of vectors: their matrices are products X Xᵀ."""
     sizes = real + 1
 
-    def fill(engine: Engine, part: slice, gram: np.ndarray, shift_free: bool) -> None:
+    def fill(part: slice, gram: np.ndarray, shift_free: bool) -> None:
         rows = np.empty((int(sizes[part].max()), dimension), dtype=np.float32)
         for sims, m, b in zip(gram, sizes[part].tolist(), range(part.start, part.stop), strict=True):
             if m > 1:
@@ -150,10 +157,9 @@ def of_vectors(load: Load, real: np.ndarray, dimension: int, what: str = "candid
     def broken(row: int) -> str:
         with np.errstate(all="ignore"):
             vectors = load(row, np.empty((int(sizes[row]), dimension), dtype=np.float32))
-        wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
-        if not wrong:
-            return "inner products beyond the range of float32; scale the vectors down"
-        element = f"{what} {wrong[0] - (what == 'candidate')}" if wrong[0] else "the query"
-        return f"{element} has NaN or infinite entries (as float32); expected finite vectors"
+        for wrong in np.flatnonzero(~np.isfinite(vectors).all(axis=1))[:1].tolist():
+            element = f"{what} {wrong - (what == 'candidate')}" if wrong else "the query"
+            return f"{element} has NaN or infinite entries (as float32); expected finite vectors"
+        return "inner products beyond the range of float32; scale the vectors down"
 
     return ContextBatch(sizes, fill, broken, products=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import checks, dense
-from rnnreranker.rnn.api import Base, Lengths
-from rnnreranker.rnn.contexts import ContextBatch, Engine, engine_for, matrices, padded, scored, similarities
+from rnnreranker.rnn.api import Base, Lengths, jaccard_of
+from rnnreranker.rnn.contexts import ContextBatch, similarities
 from rnnreranker.rnn.params import RnnParams
 
-LARGEST = float(np.finfo(np.float32).max)
 BROKEN = "similarities that are NaN or infinite; make the graph again"
 
 
@@ -49,13 +46,11 @@ def graph_similarity(
     >>> result.shape
     (1, 3)
     """
-    if query is None:
-        if base is None:
-            raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
-        params = params.without_query()
-    contexts, width = of_graph(edges, weights, rows, params, query, lengths), np.shape(rows)[1]
-    known = checks.base_scores(base, contexts.sizes - 1, width)
-    return similarities(contexts, params, known, width, threads=checks.threads_of(threads))
+    if query is None and base is None:
+        raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
+    contexts, width = of_graph(edges, weights, rows, query, lengths), np.shape(rows)[1]
+    known = checks.scores_of(base, contexts.sizes - 1, width)
+    return similarities(contexts, params.of_graph(query is not None), known, width, threads=threads)
 
 
 def graph_jaccard(
@@ -64,7 +59,7 @@ def graph_jaccard(
     rows: np.ndarray,
     params: RnnParams,
     *,
-    probes: Sequence[int] | np.ndarray = (0,),
+    probes: np.ndarray,
     query: np.ndarray | None = None,
     lengths: Lengths = None,
     threads: int | None = None,
@@ -72,20 +67,11 @@ def graph_jaccard(
     """Jaccard similarity of probes to every element: (B, P, N + 1) float32; -inf for padding and queries without
     candidates.
 
-    probes: (P,) elements for all queries, or (B, P), where -1 = none (its row is 0); 0 = the query. Others, and errors:
-    as in `graph_similarity`.
+    probes: (B, P) int64 elements, 0 = the query, -1 = none (its row is 0). Others, and errors: as in
+    `graph_similarity`.
     """
-    contexts = of_graph(edges, weights, rows, params, query, lengths)
-    count, width = np.shape(rows)
-    asked = checks.integers(probes, "probes")
-    asked = np.tile(asked, (count, 1)) if asked.ndim == 1 else asked
-    if asked.ndim != 2 or len(asked) != count or not asked.shape[1]:
-        raise InputError(f"probes has shape {np.shape(probes)}: expected (P,) or ({count}, P), P >= 1")
-    if ((asked < -1) | (asked > width)).any():
-        raise InputError(f"probes: expected elements 0 (the query) to {width}, or -1 for none")
-    result = scored(contexts, params, asked, threads=checks.threads_of(threads))
-    there = np.where(contexts.sizes > 1, contexts.sizes, 0)[:, None]
-    return padded(result.jaccard, np.broadcast_to(there, asked.shape), width + 1)
+    contexts = of_graph(edges, weights, rows, query, lengths)
+    return jaccard_of(contexts, params.of_graph(), probes, np.shape(rows)[1] + 1, threads=threads)
 
 
 def probe_similarities(
@@ -98,53 +84,58 @@ def probe_similarities(
     Raises:
         InputError: similarities that are not finite.
     """
-    contexts = of_graph(edges, weights, rows, RnnParams(), None, lengths)
+    contexts = of_graph(edges, weights, rows, None, lengths)
     out = np.zeros((len(rows), probes.shape[1], rows.shape[1]), dtype=np.float32)
-    engine, room = engine_for(contexts.sizes), matrices(1, rows.shape[1] + 1)
+    space = np.empty((1, rows.shape[1] + 1, rows.shape[1] + 1), dtype=np.float32)
     for c, m in enumerate(contexts.sizes.tolist()):
-        sims, there = room[0, :m, :m], (probes[c] > 0) & (probes[c] < m)
+        there = (probes[c] > 0) & (probes[c] < m)
         if m > 1:
-            contexts.fill(engine, slice(c, c + 1), room, False)
-            if np.isnan(sims[0, 0]):
+            contexts.fill(slice(c, c + 1), space, False)
+            if np.isnan(space[0, 0, 0]):
                 raise InputError(f"row {c} of the batch: {BROKEN}")
-            out[c, there, : m - 1] = dense.mapped(sims, minmax=False)[probes[c, there], 1:]
+            out[c, there, : m - 1] = dense.mapped(space[0, :m, :m], minmax=False)[probes[c, there], 1:]
     return out
 
 
 def of_graph(
-    edges: np.ndarray,
-    weights: np.ndarray,
-    rows: np.ndarray,
-    params: RnnParams,
-    query: np.ndarray | None,
-    lengths: Lengths,
+    edges: np.ndarray, weights: np.ndarray, rows: np.ndarray, query: np.ndarray | None, lengths: Lengths
 ) -> ContextBatch:
-    """The contexts of a graph; arguments and errors as in `graph_similarity`."""
+    """The contexts of a graph; arguments and errors as in `graph_similarity`.
+
+    Their matrices have -inf for unknown pairs, and a diagonal of inf, or NaN if a similarity is not finite.
+    """
     if edges.ndim != 2 or edges.shape != weights.shape or (edges.dtype, weights.dtype) != (np.uint32, np.float16):
         raise InputError(
             f"edges: {edges.dtype} {edges.shape}, weights: {weights.dtype} {weights.shape}; "
             "expected uint32 and float16, (D, K) both"
         )
-    checks.rows_of_graph(params)
     rows = checks.integers(rows, "rows")
     if rows.ndim != 2 or not rows.shape[1]:
         raise InputError(f"rows has shape {rows.shape}: expected (B, N), at least one candidate per query")
     real = checks.lengths_of(lengths, len(rows), rows.shape[1])
     columns = np.arange(rows.shape[1]) < real[:, None]
-    if (beyond := columns & ((rows < 0) | (rows >= len(edges)))).any():
-        row, column = np.argwhere(beyond)[0].tolist()
+    for row, column in np.argwhere(columns & ((rows < 0) | (rows >= len(edges))))[:1].tolist():
         raise InputError(
             f"rows[{row}, {column}]={rows[row, column]}: expected 0 to {len(edges) - 1}, those of the graph"
         )
     rows = np.where(columns, rows, 0)
-    products = np.empty((len(rows), 0)) if query is None else checks.base_scores(query, real, rows.shape[1], "query")
-    if np.abs(products).max(initial=0) > LARGEST:  # type: ignore[arg-type]
-        raise InputError(f"query: inner products beyond {LARGEST:g}; scale the vectors down")
-    asked = np.ascontiguousarray(products, dtype=np.float32)
+    products = checks.scores_of(query, real, rows.shape[1], "query", np.float32)
 
-    def fill(engine: Engine, part: slice, gram: np.ndarray, shift_free: bool) -> None:
-        own = rows[part]
-        near, similar = np.asarray(edges[own]), np.asarray(weights[own]).astype(np.float32)
-        engine.known_pairs(near, similar, own, asked[part], real[part] + 1, gram)
+    def fill(part: slice, gram: np.ndarray, shift_free: bool) -> None:
+        near, similar = np.minimum(edges[rows[part]], len(edges)), weights[rows[part]].astype(np.float32)
+        element_of = np.zeros(len(edges) + 1, dtype=np.int64)  # of a document in the context, 0 = none
+        for c, n in enumerate(real[part].tolist()):
+            if n:
+                own, sims, elements = rows[part.start + c, :n], gram[c, : n + 1, : n + 1], np.arange(1, n + 1)
+                element_of[own] = elements
+                other = element_of[near[c, :n]]
+                element_of[own] = 0
+                i, t = np.nonzero((other > 0) & (other != elements[:, None]))
+                known = np.full((n + 1, n + 1), dense.NONE)
+                np.fmax.at(known.reshape(-1), (i + 1) * (n + 1) + other[i, t], similar[c, i, t])
+                np.fmax(known, known.T, out=sims)
+                sims[0, 1:] = -np.sort(-sims[1, 1:]) if products is None else products[part.start + c, :n]
+                sims[:, 0] = sims[0]
+                np.fill_diagonal(sims, np.inf if np.isfinite(similar[c, i, t]).all() else np.nan)
 
     return ContextBatch(real + 1, fill, lambda row: BROKEN)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import array_of
+from rnnreranker.base.given import instance_of, numbers_of
 from rnnreranker.rnn import checks
 from rnnreranker.rnn.api import given_similarity, rnn_similarity
 from rnnreranker.rnn.params import RnnParams
@@ -56,58 +56,42 @@ def rerank_hits(
     [(1, 0.74), (0, 0.39)]
     """
     settings = params_of(params)
-    hits = checks.vectors(array_of(vectors, "vectors"), "vectors", "(N, d)").astype(np.float32)
+    hits = checks.vectors(vectors, "vectors", "(N, d)").astype(np.float32)
     if not len(hits):
         raise InputError("vectors has no rows: expected those of at least one hit")
     if query_vector is None and scores is None:
         raise InputError("query_vector and scores are None: expected at least one of them")
-    known = None if scores is None else _finite(scores, "scores", len(hits), "one for each hit")
-    if query_vector is None:
+
+    known = None if scores is None else numbers_of(scores, "scores", (len(hits),))
+    query = None if query_vector is None else numbers_of(query_vector, "query_vector", hits.shape[1:])
+    if query is None:
         assert known is not None
         first = np.argsort(-known, kind="stable")
-        similarity = given_similarity(_with_query(known[first], hits[first]), settings, base=known[first])
+        similarity = np.empty((len(hits) + 1, len(hits) + 1), dtype=np.float32)
+        similarity[1:, 1:] = hits[first] @ hits[first].T
+        similarity[0, 1:] = similarity[1:, 0] = known[first]
+        similarity[0, 0] = max(similarity.diagonal()[1:].max(), known.max())
+        result = given_similarity(similarity, settings, base=known[first])
     else:
-        query = _finite(query_vector, "query_vector", hits.shape[1], "as the hits").astype(np.float32)
+        query = query.astype(np.float32)
         if known is not None and _falls(known, hits @ query):
             notice("scores fall where the inner products with the query rise; higher is better: give distances as -d")
-        by = hits.astype(np.float64) @ query if known is None else known
-        first = np.argsort(-by, kind="stable")
+        first = np.argsort(-(hits.astype(np.float64) @ query if known is None else known), kind="stable")
         base = None if known is None else known[first][None]
-        similarity = rnn_similarity(query[None], hits[first][None], settings, base=base)[0]
-    best = np.argsort(-similarity, kind="stable")
-    return RerankedHits(first[best].astype(np.int64), similarity[best])
+        result = rnn_similarity(query[None], hits[first][None], settings, base=base)[0]
+    best = np.argsort(-result, kind="stable")
+    return RerankedHits(first[best].astype(np.int64), result[best])
 
 
 def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
     """`RnnParams` of an instance, a mapping of some settings, or None; InputError: others."""
-    if params is None or isinstance(params, RnnParams):
-        return params or RnnParams()
-    if not isinstance(params, Mapping):
-        raise InputError(f"params={params!r}: expected RnnParams, or a mapping of its settings")
-    return RnnParams.of(params, "params")
+    if isinstance(params, Mapping):
+        return RnnParams.of(params, "params")
+    given: RnnParams = instance_of(RnnParams() if params is None else params, RnnParams, "params")
+    return given
 
 
 def _falls(scores: np.ndarray, products: np.ndarray) -> bool:
     """Whether scores fall nearly linearly where inner products rise."""
     apart, other = scores - scores.mean(), products - products.mean()
     return len(scores) >= 8 and float(apart @ other) < -0.9 * float(np.linalg.norm(apart) * np.linalg.norm(other))
-
-
-def _finite(values: Any, name: str, count: int, what: str) -> np.ndarray:
-    """(count,) float64, each finite as float32."""
-    array = array_of(values, name)
-    if array.shape != (count,):
-        raise InputError(f"{name} has shape {array.shape}: expected ({count},), {what}")
-    array = array.astype(np.float64)
-    if (bad := np.flatnonzero(~(np.abs(array) <= np.finfo(np.float32).max))).size:
-        raise InputError(f"{name}[{bad[0]}]={array[bad[0]]}: expected finite float32 numbers")
-    return array
-
-
-def _with_query(scores: np.ndarray, hits: np.ndarray) -> np.ndarray:
-    """(N + 1, N + 1) float32: inner products of hits; row 0: the scores."""
-    similarities = np.empty((len(hits) + 1, len(hits) + 1), dtype=np.float32)
-    similarities[1:, 1:] = hits @ hits.T
-    similarities[0, 1:] = similarities[1:, 0] = scores
-    similarities[0, 0] = max(similarities.diagonal()[1:].max(), scores.max())
-    return similarities

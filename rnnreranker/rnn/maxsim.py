@@ -8,11 +8,11 @@ import numpy as np
 
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import count_of
 from rnnreranker.rnn import checks
+from rnnreranker.rnn.contexts import in_threads
 
-PRODUCTS = 1 << 17  # of query and document tokens at a time: they stay in the cache
-WHOLE = 32  # tokens are padded to multiples, so that BLAS sums each product in the same way, wherever it is in a block
-LEAST = 1 << 20  # multiplications of a block: BLAS takes another way for few, which sums long rows in other parts
+LARGEST = 1e17  # of a token's value: no inner product of two tokens overflows
 
 
 def maxsim(
@@ -81,44 +81,31 @@ def ragged_maxsim(
     queries: (P, d), query i is queries[query_offsets[i]:query_offsets[i + 1]]; rows: (n,) int64, documents, None = all;
     others as in `maxsim`.
     """
-    asked = np.ascontiguousarray(queries, dtype=np.float32)
+    asked = _finite(queries, "query_tokens has")
     factors = np.ones(len(asked)) if weights is None else weights
-    if not np.isfinite(asked).all():
-        raise InputError("query_tokens has NaN or infinite values; expected finite ones")
+    bounds = [*zip(query_offsets[:-1].tolist(), query_offsets[1:].tolist(), strict=True)]
     chosen = np.arange(len(offsets) - 1) if rows is None else rows
-    lengths, filled = np.diff(offsets)[chosen], np.flatnonzero(np.diff(query_offsets))
-    whole = np.zeros((max(_whole(len(asked)), WHOLE), asked.shape[1]), dtype=np.float32)
-    whole[: len(asked)] = asked
-    out, least = np.zeros((len(query_offsets) - 1, len(chosen))), _whole(LEAST // whole.size + 1)
-    own = np.flatnonzero(lengths) if len(filled) else filled  # those that have tokens
-    block = np.cumsum(lengths[own]) // max(WHOLE, PRODUCTS // len(whole))
-    parts = np.split(own, np.flatnonzero(np.diff(block)) + 1) if len(own) else []
-    coming = iter(parts)
+    out, coming = np.zeros((len(bounds), len(chosen)), dtype=np.float32), iter(range(len(chosen)))
 
-    @np.errstate(all="ignore")  # infinities are seen in the result
     def work() -> None:
-        for part in coming:  # each thread takes the next part
-            ends = np.cumsum(lengths[part])
-            starts, count = ends - lengths[part], int(ends[-1])
-            block = np.zeros((max(least, _whole(count)), asked.shape[1]), dtype=np.float32)
-            for row, start, end in zip(chosen[part].tolist(), starts.tolist(), ends.tolist(), strict=True):
-                block[start:end] = tokens[offsets[row] : offsets[row + 1]]
-            products = (block @ whole.T)[:count, : len(asked)]
-            maxima = np.maximum.reduceat(products, starts, axis=0)
-            if not np.isfinite(products).all():
-                maxima += 0 * np.add.reduceat(products, starts, axis=0)  # NaN for whom it is
-            out[np.ix_(filled, part)] = np.add.reduceat(maxima * factors, query_offsets[filled], axis=1).T
+        for at in coming:  # each thread takes the next document, and each pair a product of its own
+            row = int(chosen[at])
+            own = _finite(tokens[offsets[row] : offsets[row + 1]], f"document {row} has")
+            for number, (first, last) in enumerate(bounds if len(own) else ()):
+                if first < last:
+                    out[number, at] = (asked[first:last] @ own.T).max(axis=1) @ factors[first:last]
 
-    checks.in_threads(work, min(checks.threads_of(threads) or cores(), len(parts)))
-    if (wrong := np.flatnonzero(~np.isfinite(out).all(axis=0))).size:
-        raise InputError(
-            f"document {chosen[wrong[0]]} has NaN or infinite tokens, or products beyond float32; expected finite ones"
-        )
-    return out.astype(np.float32)
+    in_threads(work, min(cores() if threads is None else count_of(threads, "threads"), len(chosen)))
+    return out
 
 
-def _whole(count: int) -> int:
-    return -(-count // WHOLE) * WHOLE
+def _finite(tokens: np.ndarray, whose: str) -> np.ndarray:
+    """(t, d) float32, in C order; InputError: NaN, infinite or so large that products overflow."""
+    with np.errstate(over="ignore"):
+        own = np.ascontiguousarray(tokens, dtype=np.float32)
+    if not (np.abs(own) <= LARGEST).all():
+        raise InputError(f"{whose} NaN or infinite values, or values beyond {LARGEST:g}; expected finite ones")
+    return own
 
 
 def token_similarities(
@@ -136,8 +123,7 @@ def token_similarities(
     """
     asked = [query, *(tokens[offsets[row] : offsets[row + 1]] for row in rows.tolist())]
     sizes = np.array([len(one) for one in asked])
-    query_offsets = np.concatenate([[0], np.cumsum(sizes)])
-    flat = np.concatenate([one.astype(np.float32) for one in asked])
+    query_offsets, flat = np.append(0, np.cumsum(sizes)), np.concatenate([one.astype(np.float32) for one in asked])
     scores = ragged_maxsim(flat, query_offsets, tokens, offsets, rows=rows, threads=threads).astype(np.float64)
     scores /= np.maximum(sizes, 1)[:, None]
     similarities = np.empty((len(sizes), len(sizes)))

@@ -94,6 +94,16 @@ class RnnParams(Params):
         """How many nearest candidates smooth a score; 0 = no smoothing."""
         return self.smoothing_neighbours if self.scale == "minmax" and self.smoothing > 0 else 0
 
+    def of_graph(self, query: bool = True) -> Self:
+        """These parameters for a graph, w_q = 0 if similarities to the query are unknown.
+
+        Raises:
+            InputError: rows of raw similarities are divided, which a graph does not have; as `without_query`.
+        """
+        if self.scale == "none" and self.normalize:
+            raise InputError(f"normalize={self.normalize}: a graph has no whole rows to divide; expected none")
+        return self if query else self.without_query()
+
     def without_query(self) -> Self:
         """These parameters with w_q = 0; ParameterError: nothing else has a weight, or scale "none"."""
         if self.scale == "none" or not (self.rank_weight or self.run_weight):

@@ -358,16 +358,3 @@ def known_similarities(
         query = [*dealt, *[-math.inf] * (m - 1 - len(dealt))]
     similarities[0, 1:] = similarities[1:, 0] = query
     return similarities
-
-
-def graph_similarity(
-    edges: np.ndarray,
-    weights: np.ndarray,
-    rows: Sequence[int],
-    params: RnnParams,
-    query: Sequence[float] | np.ndarray | None = None,
-    base: Scores = None,
-) -> np.ndarray:
-    """s* of every candidate of one query, (N,) float64; see `graph.graph_similarity`."""
-    done = graph_steps(known_similarities(edges, weights, rows, query), params)
-    return parts(done, params if query is not None else params.without_query(), base).scores

@@ -20,7 +20,6 @@ from rnnreranker.labels.methods.simple import JointParams
 from rnnreranker.labels.similarity import Asked, GraphSimilarity, VectorSimilarity
 from rnnreranker.labels.targets import targets
 from rnnreranker.rnn import RnnParams, jaccard_similarity
-from rnnreranker.rnn.contexts import PlainNeighbours
 
 if TYPE_CHECKING:
     import pandas
@@ -62,7 +61,7 @@ def of_vectors(request: RecoverRequest, context: np.ndarray, positives: np.ndarr
     scores |= {name: near(one).joint(probes, one.positive_weight)[0] for name, one in joints(request).items()}
     if request.ablations:
         both, lam, a = np.append(0, probes), request.joint.lam, request.joint.positive_weight
-        plain = jaccard_similarity(context, request.joint, probes=both.tolist(), engine=PlainNeighbours())[0, :, 1:]
+        plain = jaccard_similarity(context, request.joint, probes=both.tolist(), reciprocal=False)[0, :, 1:]
         mixed = lam * near(request.joint).geometric(both)[0].astype(np.float64) + (1.0 - lam) * plain
         scores["joint, plain neighbours"] = a * mixed[1:] + (1.0 - a) * mixed[:1]
     return scores

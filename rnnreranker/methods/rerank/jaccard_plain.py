@@ -8,7 +8,6 @@ import numpy as np
 
 from rnnreranker.methods.rerank.rnn import RnnReranker
 from rnnreranker.rnn import rnn_similarity
-from rnnreranker.rnn.contexts import PlainNeighbours
 
 
 class PlainJaccardReranker(RnnReranker):
@@ -20,4 +19,4 @@ class PlainJaccardReranker(RnnReranker):
     name = "jaccard-plain"
 
     def _similar(self, queries: np.ndarray, candidates: np.ndarray, **how: Any) -> np.ndarray:
-        return rnn_similarity(queries, candidates, self.params, engine=PlainNeighbours(), **how)
+        return rnn_similarity(queries, candidates, self.params, reciprocal=False, **how)

@@ -17,7 +17,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.methods.rerank.base import inner_products
-from rnnreranker.rnn import RnnParams, checks, reference
+from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
 
 if TYPE_CHECKING:
@@ -212,8 +212,7 @@ def graph_neighbourhood(
     if query is None and about.get("base") is None:
         raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
     _check(len(rows), query=query, **about)
-    checks.rows_of_graph(params)
-    params = params if query is not None else params.without_query()
+    params = params.of_graph(query is not None)
     edges, weights = graph.fetch(rows)
     element_of = {int(row): element for element, row in enumerate(rows)}
     inside = np.array([[element_of.get(int(edge), len(rows)) for edge in line] for line in edges])
