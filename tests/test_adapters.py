@@ -268,8 +268,8 @@ def test_requests_of_rank_llm_come_back_reranked(index: Path, tmp_path: Path) ->
         ("[\n{]", r"bad.jsonl: not JSON .*line 2"),
         ('{"query": {"text": "x"}, "candidates": []}', r"bad.jsonl:1: expected .*rank_llm"),
         (
-            '[{"query": {"qid": 1}, "candidates": [{"docid": "a", "score": "1"}]}]',
-            r"request 1: expected .*score",
+            '{"query": {"qid": 1}, "candidates": [{"docid": "a", "score": "1"}]}',
+            r"bad.jsonl:1: expected .*score",
         ),
         ('{"query": {"qid": 1}, "candidates": []}\n{"query": {"qid": "1"}, "candidates": []}', r":2: query 1 is there"),
     ],

@@ -152,8 +152,8 @@ def test_scores_of_a_fusion_show_another_order() -> None:
     ranks = np.argsort(np.argsort(long @ QUERY)).astype(float)
     assert len(rerank_returned(cosine, range(COUNT), long, np.arange(COUNT) % 7, QUERY)[0]) == COUNT
     for values, message in (
-        (ranks, "the scores are not in the order of 'Cosine', but in that of 'Dot': give that"),
-        (1 - UNIT @ unit_of(QUERY), "the scores fall where the similarity to the query rises, as distances do"),
+        (ranks, "the scores are not in the order of 'Cosine', but in that of 'Dot'; give its"),
+        (1 - UNIT @ unit_of(QUERY), "the scores are not in the order of 'Cosine', but in that of 'a distance'"),
     ):
         with pytest.raises(InputError, match=message):
             rerank_returned(cosine, range(COUNT), long, values, QUERY)
@@ -264,7 +264,7 @@ def test_qdrant_refusals(qdrant: Any) -> None:
     with pytest.raises(InputError, match=r"params: no setting kk, did you mean k\?"):
         rerank_qdrant(QUERY, points, metric="Dot", using="text", params={"kk": 3})
     for given in (qdrant.scroll("Dot", with_vectors=True)[0], [1, 2], "text"):
-        with pytest.raises(InputError, match="expected the points that query_points returns"):
+        with pytest.raises(InputError, match="expected the hits of one query"):
             rerank_qdrant(QUERY, given, metric="Dot", using="text")
     assert rerank_qdrant(QUERY, []) == []
 
@@ -393,7 +393,7 @@ def test_milvus_forms() -> None:
         rerank_milvus(QUERY, [hit_of(1, 0.5), hit_of(2, 0.5)], vector="v")
     with pytest.raises(InputError, match="metric 'HAMMING': expected one of COSINE, IP, L2"):
         rerank_milvus(QUERY, hits, metric="HAMMING")
-    with pytest.raises(InputError, match=r"hits has a list; expected those of one query: client\.search"):
+    with pytest.raises(InputError, match="got a list among the hits; expected the hits of one query"):
         rerank_milvus(QUERY, [hits], metric="IP")
     assert rerank_milvus(QUERY, []) == []
 

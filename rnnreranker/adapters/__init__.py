@@ -9,7 +9,6 @@ from rnnreranker.base.late_names import late_names
 if TYPE_CHECKING:
     from rnnreranker.adapters.pyserini import RnnSearcher as RnnSearcher
     from rnnreranker.adapters.pyterrier import RnnTransformer as RnnTransformer
-    from rnnreranker.adapters.rank_llm import inputs_of as inputs_of
     from rnnreranker.adapters.rank_llm import read_requests as read_requests
     from rnnreranker.adapters.rank_llm import rerank_requests as rerank_requests
     from rnnreranker.adapters.rank_llm import write_requests as write_requests

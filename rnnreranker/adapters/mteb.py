@@ -1,18 +1,15 @@
-"""MTEB: any of its models with rNN, an index of ours as a model, and a task from local BEIR files."""
+"""MTEB: any of its models with rNN, and a task from local BEIR files."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.chosen_method import as_list
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import fingerprint
 from rnnreranker.base.given import array_of
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
@@ -23,14 +20,13 @@ from rnnreranker.parts.vectors.faiss_folder import FaissVectors
 from rnnreranker.rnn.hits import params_of
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.search.opened import Index, build_index
 
 require("mteb", "a model or a task of MTEB", "'rnnreranker[mteb]'")
 
 from faiss import normalize_L2  # noqa: E402
 from mteb import TaskMetadata, get_model  # noqa: E402
 from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: E402
-from mteb.models import ModelMeta, SearchEncoderWrapper, SentenceTransformerEncoderWrapper  # noqa: E402
+from mteb.models import SearchEncoderWrapper, SentenceTransformerEncoderWrapper  # noqa: E402
 from mteb.models.model_meta import ScoringFunction  # noqa: E402
 from mteb.models.search_encoder_index.search_indexes.faiss_search_index import FaissSearchIndex  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
@@ -71,7 +67,8 @@ class RnnSearch(SearchEncoderWrapper):
         super().__init__(model, index_backend=self._first)
         changed = sorted(self.params.to_dict().items() - RnnParams().to_dict().items())
         said = {"rnn": ",".join(f"{name}={value}" for name, value in changed) or "default"}
-        self.mteb_model_meta = _marked(model.mteb_model_meta, said)
+        kept = {**(model.mteb_model_meta.experiment_kwargs or {}), **said}
+        self.mteb_model_meta = model.mteb_model_meta.model_copy(update={"experiment_kwargs": kept})
 
     def search(
         self, queries: Any, *, top_k: int, task_metadata: TaskMetadata, **others: Any
@@ -102,63 +99,6 @@ class _FirstStage(FaissSearchIndex):
 
     def clear(self) -> None:
         """Nothing yet."""
-
-
-class HybridSearch:
-    """An index of ours as a model of MTEB, built from the documents of each task in a temporary folder.
-
-    parts, encoder, others: as in `build_index`; retrieve, rerank: as in `Index.search`. A task's own candidates have no
-    scores; the reranker "encoder" gives their first order.
-    """
-
-    def __init__(
-        self,
-        parts: Any = ("dense", "bm25"),
-        encoder: str = "minilm",
-        *,
-        retrieve: Any = "auto",
-        rerank: Any = "rnn",
-        **others: Any,
-    ) -> None:
-        self._made = {"parts": parts, "encoder": encoder, **others}
-        self._retrieve, self._rerank = retrieve, rerank
-        self._index: Index | None = None
-        said = {"parts": str(parts), "encoder": encoder, "retrieve": str(retrieve), "rerank": str(rerank)}
-        meta = ModelMeta.create_empty({"name": "rnnreranker/hybrid", "revision": fingerprint(said, others)})
-        self.mteb_model_meta = _marked(meta.model_copy(update={"modalities": ["text"]}), said)
-
-    def index(self, corpus: Any, **others: Any) -> None:
-        """Build the index of a task's documents, from their titles and texts."""
-        self._folder = tempfile.TemporaryDirectory(prefix="rnnreranker-")
-        texts = [(one["id"], f"{one.get('title') or ''} {one['text']}".strip()) for one in corpus]
-        self._index = build_index(texts, str(Path(self._folder.name) / "index"), **self._made)
-
-    def search(
-        self,
-        queries: Any,
-        *,
-        top_k: int,
-        top_ranked: Mapping[str, list[str]] | None = None,
-        task_metadata: TaskMetadata | None = None,
-        **others: Any,
-    ) -> dict[str, dict[str, float]]:
-        """The scores of the first `top_k` documents of each query, or of its candidates.
-
-        Raises:
-            InputError: no index yet; a query whose text is a dialogue.
-        """
-        if self._index is None:
-            raise InputError("HybridSearch: no index; call index first")
-        topics = dict(zip(queries["id"], queries["text"], strict=True))
-        others = {"remove_query": _leaves_out(task_metadata)}
-        if top_ranked is None:
-            run = self._index.search(topics, self._retrieve, self._rerank, top_k, **others)
-        else:
-            given = {qid: {docid: -float(at) for at, docid in enumerate(top_ranked[qid])} for qid in topics}
-            run = Run.from_dict({qid: hits for qid, hits in given.items() if hits})
-            most = max(map(len, given.values()), default=1)
-            run = self._index.rerank(run, ["encoder", *as_list(self._rerank)], topics, hits=max(most, 1), **others)
-        return {qid: dict(run[qid][:top_k]) if qid in run else {} for qid in topics}
 
 
 def local_task(folder: str | Path, name: str | None = None, *, remove_query: bool = True) -> AbsTaskRetrieval:
@@ -195,7 +135,7 @@ def local_task(folder: str | Path, name: str | None = None, *, remove_query: boo
     return task
 
 
-def _leaves_out(task: TaskMetadata | None) -> bool:
+def _leaves_out(task: TaskMetadata) -> bool:
     """Whether a task's class ignores a query's own document; models get only its metadata."""
     kinds = [AbsTaskRetrieval]
     for kind in kinds:
@@ -217,7 +157,3 @@ def _data_of(folder: Path) -> Any:
         relevant_docs={topic["id"]: judged[topic["id"]] for topic in topics},
         top_ranked=None,
     )
-
-
-def _marked(meta: ModelMeta, said: Mapping[str, Any]) -> ModelMeta:
-    return meta.model_copy(update={"experiment_kwargs": {**(meta.experiment_kwargs or {}), **said}})

@@ -47,7 +47,7 @@ def explained_answer(collection: ServedIndex, body: SearchBody, size: str | None
     if len(rerankers) != 1 or not isinstance(rerankers[0], RnnReranker) or rerankers[0].source == "tokens":
         named = "+".join(one.name for one in rerankers) or NO_RERANKING
         raise InputError(f"rerank={named}: expected rnn alone, from vectors or neighbours, to be explained")
-    with one_blas_thread():  # others work beside it
+    with collection.drawing, one_blas_thread():  # others work beside it
         neighbourhood, _ = taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
         texts = {one.docid: collection.line(one.docid) for one in neighbourhood.candidates}
         query = str(answered.pipeline.request.query)
@@ -80,9 +80,8 @@ def copied(collection: ServedIndex, answered: Answered) -> dict[str, str]:
     given = {name: value for name, value in given.items() if value is not None}
     words = ["python", "-m", "rnnreranker.search", "--index", index, f"--query={request.query}"]
     for name, value in given.items():
-        words += [
-            word for one in as_list(value) for word in ({"retrieve": "--retriever"}.get(name, f"--{name}"), str(one))
-        ]
+        flag = "--retriever" if name == "retrieve" else f"--{name}"
+        words += [word for one in as_list(value) for word in (flag, str(one))]
     words += [] if body.limit == 10 else ["--show", str(body.limit)]
     arguments = "".join(f", {name}={value!r}" for name, value in given.items())
     python = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import sys
@@ -24,7 +25,6 @@ from rnnreranker.serve.guard import Guard, refusal, sentence
 from rnnreranker.serve.question import ExplainBody, RerankBody, SearchBody, TextsBody
 from rnnreranker.serve.request import ServeRequest
 from rnnreranker.serve.rerank import rerank_body, rerank_texts
-from rnnreranker.serve.work import RequestEnded, RequestWorkers
 
 TEMPLATES: list[str | tuple[str, str]] = [
     (f"rnnreranker.{name}", "templates") for name in ("serve", "base", "search.explain")
@@ -41,10 +41,9 @@ AnyRerankBody = Annotated[Annotated[RerankBody, Tag("own")] | Annotated[TextsBod
 
 def make_app(collection: ServedIndex) -> Guard:
     """The application of an index; docs/serve.md lists its paths."""
-    work, work_alone = RequestWorkers().do, RequestWorkers(1).do
     about = "Search and rerank one index; every answer that is not 200 has one sentence in `error`."
     app = FastAPI(title="rnnreranker", version=__version__, description=about, docs_url=None, redoc_url=None)
-    for kind in (RequestValidationError, RnnrerankerError, RequestEnded, HTTPException, Exception):
+    for kind in (RequestValidationError, RnnrerankerError, HTTPException, Exception):
         app.add_exception_handler(kind, _answer_of)
 
     @app.get("/health")
@@ -64,33 +63,29 @@ def make_app(collection: ServedIndex) -> Guard:
         return [{"topic": qid, "query": text, "judged": judged.get(qid, 0)} for qid, text in collection.topics.items()]
 
     @app.post("/search")
-    async def search(body: SearchBody, request: Request) -> dict[str, Any]:
+    async def search(body: SearchBody) -> dict[str, Any]:
         """Retrieve and rerank: the same ranks and scores as in `python -m rnnreranker.search`."""
         begun = time.perf_counter()
-        answer = await work(request.is_disconnected, search_answer, collection, body)
+        answer = await asyncio.to_thread(search_answer, collection, body)
         return answer | {"milliseconds": round(1000 * (time.perf_counter() - begun), 1)}
 
     @app.post("/explain")
-    async def explain(body: ExplainBody, request: Request) -> dict[str, Any]:
+    async def explain(body: ExplainBody) -> dict[str, Any]:
         """Why candidates moved, as `search --explain` says it, and the picture of the neighbourhood."""
-        return await work_alone(request.is_disconnected, explained_answer, collection, body, body.size)
+        return await asyncio.to_thread(explained_answer, collection, body, body.size)
 
     @app.post("/rerank")
-    async def rerank(body: AnyRerankBody, request: Request) -> Any:
-        """Rerank docids, vectors or texts; also what clients of text-embeddings-inference, Jina and Cohere send."""
-        function: Any = rerank_texts if isinstance(body, TextsBody) else rerank_body
-        return await work(request.is_disconnected, function, collection, body)
-
     @app.post("/v1/rerank")
     @app.post("/v2/rerank")
-    async def rerank_as_others(body: TextsBody, request: Request) -> Any:
-        """What clients of Cohere and Jina send: texts are encoded by the encoder of the index."""
-        return await work(request.is_disconnected, rerank_texts, collection, body)
+    async def rerank(body: AnyRerankBody) -> Any:
+        """Rerank docids, vectors or texts; also what clients of text-embeddings-inference, Jina and Cohere send."""
+        function: Any = rerank_texts if isinstance(body, TextsBody) else rerank_body
+        return await asyncio.to_thread(function, collection, body)
 
     @app.get("/documents/{docid:path}")
-    async def document(docid: str, request: Request) -> dict[str, str]:
+    async def document(docid: str) -> dict[str, str]:
         """The text of a document."""
-        text = await work(request.is_disconnected, collection.document, docid)
+        text = await asyncio.to_thread(collection.document, docid)
         if text is None:
             raise HTTPException(404, f"document {docid[:80]}: not in this index, or it keeps no texts.")
         return {"docid": docid, "text": text}
@@ -105,8 +100,6 @@ async def _answer_of(request: Request, error: Exception) -> JSONResponse:
         return refusal(422, "; ".join(faults))
     if isinstance(error, HTTPException):
         return refusal(error.status_code, f"{request.method} {request.url.path[:80]}: {error.detail}")
-    if isinstance(error, RequestEnded):
-        return refusal(499, "The client has left.")
     known = 400 if isinstance(error, InputError) else 503
     return refusal(known if isinstance(error, RnnrerankerError) else 500, sentence(error))
 

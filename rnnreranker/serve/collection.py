@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,7 @@ from rnnreranker.search.opened import open_index
 from rnnreranker.search.queries import QueryEncoding, open_query_encoder, without_query_vectors
 from rnnreranker.search.request import SearchRequest, check
 from rnnreranker.search.show import first_line
-from rnnreranker.serve import work
+from rnnreranker.serve.guard import check as check_time
 from rnnreranker.serve.question import QID, SearchBody, check_request
 from rnnreranker.serve.request import ServeRequest
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4  # texts that are encoded before it is another request's turn
 QUERIES = 1024  # vectors of queries that are kept
-FIRST_STAGES = 128  # runs of single queries
 SHOWN_TEXT = 240  # characters of a result
 
 
@@ -73,9 +72,8 @@ class ServedIndex:
         self.encoding = QueryEncoding.of(request.encoder)
         self.texts: Mapping[str, str] = texts_in(self.index)
         self.encodes = "dense" in self.index.folders and not without_query_vectors(self.encoding, self.index)
-        self._reading, self._evaluating, self._encoding = (threading.Lock() for _ in range(3))
+        self._reading, self._evaluating, self._encoding, self.drawing = (threading.Lock() for _ in range(4))
         self.vector_of = lru_cache(QUERIES)(lambda text: self.encode([text]))  # (1, d)
-        self._first: dict[Hashable, Run] = {}  # the last first stages
 
     def warm(self) -> None:
         """Load model and kernel, open the files of a search and start Java, so that the first question is fast."""
@@ -115,17 +113,12 @@ class ServedIndex:
         forms = body.model_dump(include={"retrieve", "fuse", "prf", "expand", "rerank"})
         text = self.text_of(body)
         request = self.asked(text, explain, hits=hits, **forms)
-        work.check()
+        check_time()
         pipeline = open_pipeline(request, {QID: text})
         pipeline = replace(pipeline, depth=min(pipeline.depth, self.limits.max_candidates))
-        work.check()
-        key = (text, body.model_dump_json(include={"retrieve", "fuse", "prf"}), hits, pipeline.depth)
-        if (first := self._first.get(key)) is None:
-            first = self._first[key] = pipeline.retrieved()
-            for old in list(self._first)[:-FIRST_STAGES]:
-                self._first.pop(old, None)
-        stages = pipeline.stages(first)
-        work.check()
+        check_time()
+        stages = pipeline.stages(pipeline.retrieved())
+        check_time()
         return Answered(body, pipeline, stages[0].as_written(), stages[-1].as_written(), stages)
 
     def rows(self, answered: Answered) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -188,7 +181,7 @@ class ServedIndex:
         """
         parts = []
         for first in range(0, len(texts), AT_ONCE):
-            work.check()
+            check_time()
             with self._encoding:
                 parts.append(self._encoder.encode(list(texts[first : first + AT_ONCE]), threads=1, what=what))
         return np.concatenate(parts)

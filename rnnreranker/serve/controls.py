@@ -38,15 +38,16 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
 
 def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]:
     usual, hints = defaults_of(method), hints_of(method.Params)
-    settings: list[Any] = []
+    settings: list[dict[str, Any]] = []
     for field in fields_of(method):
         hint = hints[field.name]
         words = [*hint.words] or (["true", "false"] if hint.number is bool else [])
         words += ["none"] if words and hint.optional else []
-        settings.append((field.name, field.metadata.get("help", ""), getattr(usual, field.name), words))
+        about = {"name": field.name, "help": field.metadata.get("help", "")}
+        settings.append(about | {"default": getattr(usual, field.name), "choices": words})
     if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
         there = [one for one in SOURCES["from"] if collection.index.has(one)]
-        settings.append(("from", "where similarities come from", SOURCES["from"][0], there))
-    settings = [dict(zip(("name", "help", "default", "choices"), one, strict=True)) for one in settings]
+        about = {"name": "from", "help": "where similarities come from"}
+        settings.append(about | {"default": SOURCES["from"][0], "choices": there})
     presets = {one: params.to_dict() for one, params in method.Params.presets.items()}
     return {"name": name, "about": first_line(method), "settings": settings, "presets": presets}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import re
+import time
 from collections.abc import MutableMapping
+from contextvars import ContextVar
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
@@ -44,6 +47,20 @@ def refusal(status: int, text: str) -> JSONResponse:
     return JSONResponse(dict.fromkeys(("error", "message", "detail"), line), status, headers)
 
 
+_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)  # of a request, time.monotonic()
+
+
+def begin(seconds: float) -> None:
+    """Set the deadline of this request, for `check` in its threads."""
+    _deadline.set(time.monotonic() + seconds)
+
+
+def check() -> None:
+    """Raise TimeoutError if the time of this request is over; called about once a second."""
+    if time.monotonic() > _deadline.get():
+        raise TimeoutError
+
+
 class Guard:
     """An application behind the host, the token and the limits of a server."""
 
@@ -70,6 +87,7 @@ class Guard:
             await refused(scope, receive, with_headers)
             return
         self._at_work += counts
+        begin(seconds)
         try:
             async with asyncio.timeout(seconds):  # of the body and the work
                 await self._app(scope, receive, with_headers)

@@ -59,14 +59,17 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
     return {"results": [{"index": row, "docid": named[row], "score": score} for row, score in results][: body.top_n]}
 
 
+ANSWERED = {"texts": ("score", "text"), "documents": ("relevance_score", "document")}  # names, by what was sent
+
+
 def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any]] | dict[str, Any]:
     """The answer for clients of text-embeddings-inference (a list), Cohere and Jina (`results`), best first.
 
     A `model` in the written form of rnn, `rnn:k=20`, gives the settings. Long texts are refused.
     """
     limits, query = collection.limits, body.query
-    documents = [one if isinstance(one, str) else one.get("text", "") for one in body.documents or ()]
-    texts = documents if body.texts is None else body.texts
+    sent = "documents" if body.texts is None else "texts"
+    texts = [one if isinstance(one, str) else one.get("text", "") for one in getattr(body, sent) or ()]
     longest = max(map(len, [query, *texts]))
     refuse(
         (not query.strip() or not all(texts), "query or a text is empty: expected a text"),
@@ -76,14 +79,13 @@ def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any
     )
     params = rnn_of(body.model if body.model.partition(":")[0] == "rnn" else "rnn", len(texts), limits)
     order, scores = rerank_hits(collection.vector_of(query)[0], collection.encode(texts, "documents"), None, params)
-    name, text_of = ("score", "text") if body.texts is not None else ("relevance_score", "document")
+    of_score, of_text = ANSWERED[sent]
     results: list[dict[str, Any]] = [
-        {"index": row, name: score} for row, score in zip(order.tolist(), scores.tolist(), strict=True)
+        {"index": row, of_score: score} for row, score in zip(order.tolist(), scores.tolist(), strict=True)
     ]
     for one in results if body.return_text or body.return_documents else ():
-        text = texts[one["index"]]
-        one[text_of] = text if body.texts is not None else {"text": text}
-    return results if body.texts is not None else {"model": body.model, "results": results[: body.top_n]}
+        one[of_text] = texts[one["index"]] if sent == "texts" else {"text": texts[one["index"]]}
+    return results if sent == "texts" else {"model": body.model, "results": results[: body.top_n]}
 
 
 def rnn_of(form: Any, count: int, limits: Limits) -> RnnParams:

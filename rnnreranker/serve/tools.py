@@ -14,10 +14,9 @@ from rnnreranker._version import __version__
 from rnnreranker.base.errors import RnnrerankerError
 from rnnreranker.serve.answers import explained_answer
 from rnnreranker.serve.collection import ServedIndex
-from rnnreranker.serve.guard import sentence
+from rnnreranker.serve.guard import begin, sentence
 from rnnreranker.serve.question import SearchBody
 from rnnreranker.serve.request import ServeRequest
-from rnnreranker.serve.work import RequestWorkers
 
 ABOUT = (
     "Search one collection of documents and rerank the candidates by reciprocal nearest neighbours. search gives "
@@ -31,12 +30,13 @@ Retrieve = Annotated[str, Field(description="first stage: auto, dense, bm25, or 
 
 def make_tools(collection: ServedIndex) -> MCPServer:
     """The server of an index; an error is a sentence for the client."""
-    threads, seconds = RequestWorkers(1), collection.limits.max_seconds  # a client of its own
+    seconds = collection.limits.max_seconds
 
     async def work(function: Callable[..., Any], *args: Any) -> Any:
+        begin(seconds)
         try:
             async with asyncio.timeout(seconds):
-                return await threads.do(None, function, *args)
+                return await asyncio.to_thread(function, *args)
         except TimeoutError:
             raise ToolError(f"This took longer than {seconds:g} seconds; ask for less.") from None
         except RnnrerankerError as error:

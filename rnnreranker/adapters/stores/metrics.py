@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -47,8 +46,7 @@ ROUGH = 0.2  # error of scores from codes of a few bits, or of another query
 COARSE = 0.5  # more is another metric; both as a share of how far the hits are from the query
 
 
-@dataclass(frozen=True)
-class StoreMetric:
+class StoreMetric(NamedTuple):
     """A metric of a store.
 
     kind: the vectors are compared by the inner product, the cosine, or 1 - d^2 / 2 of the L2 distance d, which is the
@@ -69,16 +67,22 @@ class StoreMetric:
         """
         known = METRICS[self.store]
         if self.fused:
-            self._check_order({name: _agreement(scores, compared(known[name][0], query, rows)) for name in known})
-            return scores
+            fits = {name: _agreement(scores, compared(known[name][0], query, rows)) for name in known}
+            best = max(fits, key=fits.__getitem__)
+            if fits[self.name] < -0.8:
+                best = "a distance"
+            elif fits[self.name] >= 0.99 or fits[best] <= 0.9999:
+                return scores
+            raise InputError(
+                f"{self.store}: the scores are not in the order of {self.name!r}, but in that of {best!r}; give its "
+                "name, and scores of which the higher is better"
+            )
         errors = {
             (name, one): _error(kind, READINGS[one](scores), query, rows)
             for name, (kind, *readings) in known.items()
             for one in readings
         }
         error, read = min((errors[self.name, one], one) for one in self.readings)
-        if error == 0:
-            return READINGS[read](scores)
         (best, _), least = min(errors.items(), key=lambda one: one[1])
         said = f"{self.store}: these scores are %s metric {self.name!r}%s"
         if error > COARSE or round(least, 3) < error / 2:
@@ -90,19 +94,6 @@ class StoreMetric:
             advice = "unless the index is quantised, check that query and vectors are those that were compared"
             notice(said % ("roughly those of", f", but off by {error:.0%}; {advice}"))
         return READINGS[read](scores)
-
-    def _check_order(self, fits: dict[str, float]) -> None:
-        """Raises InputError if scores, by their rank correlations, have another metric's order, or the opposite one."""
-        best = max(fits, key=fits.__getitem__)
-        if fits[self.name] < 0.99 and fits[best] > 0.9999:
-            raise InputError(
-                f"{self.store}: the scores are not in the order of {self.name!r}, but in that of {best!r}: give that"
-            )
-        if fits[self.name] < -0.8:
-            raise InputError(
-                f"{self.store}: the scores fall where the similarity to the query rises, as distances do; expected "
-                "scores of which the higher is better"
-            )
 
 
 def metric_of(store: str, name: Any, *, fused: bool = False) -> StoreMetric:

@@ -86,9 +86,7 @@ def rerank_qdrant(
     Raises:
         InputError: another metric, points without that vector, as `rerank_returned`.
     """
-    hits = getattr(points, "points", points)
-    if strange := [type(hit).__name__ for hit in hits if not hasattr(hit, "score") or not hasattr(hit, "vector")]:
-        raise InputError(f"Qdrant: points has a {strange[0]}; expected the points that query_points returns")
+    hits = _of_one_query("Qdrant", getattr(points, "points", points), "score")
     best = rerank_returned(
         metric_of("Qdrant", metric, fused=fused),
         [hit.id for hit in hits],
@@ -99,6 +97,14 @@ def rerank_qdrant(
         "call query_points with with_vectors=True",
     )
     return [hits[row].model_copy(update={"score": score}) for row, score in pairs(best)]
+
+
+def _of_one_query(store: str, hits: Any, has: str) -> Any:
+    """The hits, which have an attribute; InputError: they are something else."""
+    for hit in hits:
+        if not hasattr(hit, has):
+            raise InputError(f"{store}: got a {type(hit).__name__} among the hits; expected the hits of one query")
+    return hits
 
 
 def _named(vectors: Any, using: str | None) -> Any:
@@ -170,8 +176,7 @@ def rerank_milvus(
     Raises:
         InputError: another metric, hits without that field, as `rerank_returned`.
     """
-    if strange := [type(hit).__name__ for hit in hits if not hasattr(hit, "keys")]:
-        raise InputError(f"Milvus: hits has a {strange[0]}; expected those of one query: client.search(...)[0]")
+    hits = _of_one_query("Milvus", hits, "keys")
     best = rerank_returned(
         metric_of("Milvus", metric, fused=fused),
         [getattr(hit, "id", position) for position, hit in enumerate(hits)],
