@@ -118,10 +118,9 @@ def test_the_command_trains_and_says_what_came_of_it(
     assert record["training_queries"] == 21
     assert record["validation_queries"] == 3
     assert len(record["positives"]["before"]) == 3
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "thesis.tex").write_text("x")
+    (out / "training.json").unlink()
     with pytest.raises(InputError, match="did not write"):
-        main([*argv, "--output", str(tmp_path / "taken")])
+        main([*argv, "--output", str(out)])
 
 
 @pytest.mark.long

@@ -26,6 +26,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("crss", "--model crss: crss: no such trained-model; did you mean cross?"),
         ("cross:refresh_every=3", "--model cross: no setting refresh_every, "),
         ("cross --scorer encoder", "--scorer: expected none with --model cross"),
+        ("query --scorer mlp", "--scorer mlp: scorer='mlp': expected one of "),
+        ("query --scorer encoder:layers=3", "--scorer encoder:layers=3: no setting layers, "),
         ("cross --encoder minilm:pooling=cls", "pooling=cls: expected no settings with --model cross"),
         ("cross --encoder no-such", "encoder no-such: no such folder or model"),
         ("cross --learning-rate 0", "--model cross: --learning-rate 0.0: expected a finite number > 0"),

@@ -247,9 +247,7 @@ def _over(each: Tensor, chosen: Tensor) -> Tensor:
 def hinge(scores: Tensor, upper: Tensor, lower: Tensor, valid: Tensor, margin: float) -> Tensor:
     """Sum of max(0, margin - s_u + s_l) over pairs of upper and lower, over the count of valid candidates."""
     scores = scores.where(valid, 0)
-    width = int(upper.sum(dim=1).max()) if upper.numel() else 0
-    if width == 0:
-        return scores.sum() * 0.0
+    width = int(upper.sum(dim=1).max())
     chosen = upper.char().topk(width, dim=1).indices  # (B, P): the columns of the upper ones, then others
     gaps = margin - scores.gather(1, chosen).unsqueeze(2) + scores.unsqueeze(1)  # (B, P, N)
     pairs = upper.gather(1, chosen).unsqueeze(2) & lower.unsqueeze(1)

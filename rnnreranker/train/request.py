@@ -260,8 +260,8 @@ def held_out_of(qids: Iterable[str], params: Any, given: SoftLabels | None = Non
         InputError: an id is for training too, or one side is empty.
     """
     ids = set(qids)
-    held_out = split(ids, params.validation_share, params.seed) if given is None else set(given.qids)
-    if given is not None and (twice := sorted(ids & held_out)):
+    held_out = set(given.qids) if given else split(ids, params.validation_share, params.seed)
+    if given and (twice := sorted(ids & held_out)):
         raise InputError(
             f"{counted(len(twice), 'query', 'queries')} in both training and validation (first: "
             f"{', '.join(twice[:3])}); expected different queries"
@@ -335,11 +335,12 @@ def train(request: TrainRequest) -> Trained:
 
 def notice_doubts(validated: int | None, *others: str) -> None:
     """Print one warning of few validation queries and of the other doubts that are not empty."""
-    few = validated is not None and validated < FEW
-    queries = counted(validated or 0, "validation query", "validation queries")
-    doubts = [f"{queries}, fewer than {FEW}: which step is best is mostly chance" if few else "", *others]
-    if any(doubts):
-        notice("; ".join(doubt for doubt in doubts if doubt))
+    doubts = [doubt for doubt in others if doubt]
+    if validated is not None and validated < FEW:
+        queries = counted(validated, "validation query", "validation queries")
+        doubts.insert(0, f"{queries}, fewer than {FEW}: which step is best is mostly chance")
+    if doubts:
+        notice("; ".join(doubts))
 
 
 def check(request: TrainRequest) -> None:

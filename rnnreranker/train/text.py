@@ -43,6 +43,7 @@ from rnnreranker.train.trainer import Features, Learner, Scored, Validation, by_
 PAIRS = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
 LOGITS = {"cpu": 2**20, "cuda": 2**27}  # logits held at a time: on a CPU what its cache holds
 PROBE = ["a", "one text, and a longer one"]
+Lists = Sequence[Group] | Sequence[Labels]
 WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
 
 
@@ -109,7 +110,7 @@ class CrossLearner(GroupLearner):
         """Pairs of texts, and the targets of each group."""
         return {"pairs": self.pairs(rows), "label": in_batch(rows, [one.docids for one in rows])}
 
-    def pairs(self, lists: Sequence[Group] | Sequence[Labels]) -> list[tuple[str, str]]:
+    def pairs(self, lists: Lists) -> list[tuple[str, str]]:
         return [(self.inputs.queries[one.qid], self.inputs.documents[docid]) for one in lists for docid in one.docids]
 
     def loss(self, inputs: Any) -> Tensor:
@@ -150,7 +151,7 @@ class TwoSidedLearner(GroupLearner):
         """Scores of the loss and of a search."""
         return [self.scores(query, document)] * 2
 
-    def texts(self, lists: Sequence[Group] | Sequence[Labels]) -> tuple[Features, Features, dict[str, int]]:
+    def texts(self, lists: Lists) -> tuple[Features, Features, dict[str, int]]:
         """Features of the queries and of the U distinct documents of groups or labels, and the rows of the latter."""
         docids = dict.fromkeys(docid for one in lists for docid in one.docids)
         queries = self.features([self.inputs.queries[one.qid] for one in lists], "query")

@@ -134,6 +134,9 @@ class Learner:
         """
         return None, None
 
+    def steps_of(self, rows: int) -> int:
+        return math.ceil(rows / (self.params.batch_size * self.params.accumulate))
+
     @property
     def epoch(self) -> int:
         return self.steps_of(len(self.training))
@@ -141,9 +144,6 @@ class Learner:
     @property
     def steps(self) -> int:
         return self.params.max_steps or math.ceil(self.params.epochs * self.epoch)
-
-    def steps_of(self, rows: int) -> int:
-        return math.ceil(rows / (self.params.batch_size * self.params.accumulate))
 
 
 class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.private.transformers
