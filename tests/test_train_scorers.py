@@ -30,7 +30,7 @@ from rnnreranker.methods.rerank import Reranker, make_reranker
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.train.coder import CandidateVectors, Collator, read_samples, score, start_encoder, token_states
+from rnnreranker.train.coder import CandidateVectors, Collator, encoded, read_samples, score, start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
 
@@ -122,7 +122,7 @@ def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSour
     model = CandidateScorer(dense, DIMENSION, small(kind)).eval()
     with torch.no_grad():
         plain, found = (score(one, table, batch).numpy() for one in (dense.eval(), model))
-        states = token_states(dense, batch)
+        states = encoded(dense, batch, pooled=False)
         by_itself = dense.states(*(one[1:2] for one in batch.features.values()))
     assert np.allclose(found[batch.valid], plain[batch.valid], atol=1e-4)
     length = int(batch.features["attention_mask"][1].sum())

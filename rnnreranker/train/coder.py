@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -206,29 +206,23 @@ def score(model: QueryEncoder | CandidateScorer, table: CandidateVectors, batch:
     device = model.inverse_temperature.device
     documents, columns = (part.to(device) for part in table.distinct(batch.rows))
     if isinstance(model, CandidateScorer):
-        states, attention = token_states(model.encoder, batch), batch.features["attention_mask"].to(device)
+        states, attention = encoded(model.encoder, batch, False), batch.features["attention_mask"].to(device)
         return model.score(states, attention, documents[columns], batch.valid.to(device))
-    return (vectors_of(model, batch) @ documents.T).gather(1, columns) * model.inverse_temperature
+    return (encoded(model, batch) @ documents.T).gather(1, columns) * model.inverse_temperature
 
 
-def vectors_of(encoder: QueryEncoder, batch: Batch) -> Tensor:
-    """(b, d): vectors of the queries of a batch."""
-    return _computed(encoder, batch, encoder)
-
-
-def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
-    """(b, T, h): token states of the queries of a batch, 0 at padding."""
+def encoded(encoder: QueryEncoder, batch: Batch, pooled: bool = True) -> Tensor:
+    """(b, d): vectors of the queries of a batch; not pooled: (b, T, h), states of their tokens, 0 at padding."""
     longest = batch.features["input_ids"].shape[1]
 
-    def padded(tokens: Tensor, attention: Tensor) -> Tensor:
+    def compute(part: dict[str, Tensor]) -> Tensor:
+        tokens, attention = part["input_ids"], part["attention_mask"]
+        if pooled:
+            vectors: Tensor = encoder(tokens, attention)
+            return vectors
         return pad(encoder.states(tokens, attention) * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
 
-    return _computed(encoder, batch, padded)
-
-
-def _computed(encoder: QueryEncoder, batch: Batch, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    there = batch_to_device(batch.features, encoder.inverse_temperature.device)
-    return by_length(there, lambda part: compute(part["input_ids"], part["attention_mask"]), TOKENS)
+    return by_length(batch_to_device(batch.features, encoder.inverse_temperature.device), compute, TOKENS)
 
 
 def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[int]) -> np.ndarray:
@@ -237,7 +231,7 @@ def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[i
     encoder.eval()
     with torch.no_grad():
         batches = (collator.batch(numbers[start : start + AT_ONCE]) for start in range(0, len(numbers), AT_ONCE))
-        vectors = torch.cat([vectors_of(encoder, batch) for batch in batches])
+        vectors = torch.cat([encoded(encoder, batch) for batch in batches])
     encoder.train(was_training)
     return vectors.float().cpu().numpy()
 
@@ -293,10 +287,9 @@ class DynamicContext:
 
 def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
     """Positives of a query with their grades; 1 each if the scores of the labels are no grades."""
-    one = labels[qid]
-    graded = labels.metadata.get("method") in ("hard", "uniform")
+    one, graded = labels[qid], labels.metadata.get("method") in ("hard", "uniform")
     grades = np.where(graded & (one.scores >= 1), one.scores, 1).astype(int).tolist()
-    return [(one.docids[candidate], grades[candidate]) for candidate in np.flatnonzero(one.positive).tolist()]
+    return [(one.docids[row], grades[row]) for row in np.flatnonzero(one.positive).tolist()]
 
 
 def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
@@ -442,10 +435,8 @@ class CoderLearner(Learner):
     def save(self, folder: Path) -> None:
         assert self.folder is not None
         length = read_settings(self.folder).max_length or self._tokens.max_length  # as before, where its files say so
-        if isinstance(self.model, CandidateScorer):
-            write_scorer(folder, self.model, self._tokens, length)
-        else:
-            write_encoder(folder, self.model, self._tokens, length)
+        write: Any = write_scorer if isinstance(self.model, CandidateScorer) else write_encoder
+        write(folder, self.model, self._tokens, length)
 
 
 def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:
