@@ -14,6 +14,7 @@ from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.java import start_java
 from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
+from rnnreranker.parts.neighbours.on_device import OnDevice
 from rnnreranker.parts.postings.source import InMemory, Postings, best_products, bm25_weights, count_words
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
@@ -24,8 +25,7 @@ from rnnreranker.parts.vectors.npy_files import put_array
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-COLUMNS = 8192  # documents that a block of rows is compared with at a time, and on a device
-COLUMNS_THERE = 2**16
+COLUMNS = 8192  # documents that a block of rows is compared with at a time
 SPARE, SPARE_OF_LISTS = 9, 16  # documents proposed beyond a list and the document itself
 # documents up to which search is exact: N^2 d multiplications are 4 x 10^14 at 384 dimensions, 80 minutes of a core
 EXACT = 2**20
@@ -100,29 +100,6 @@ def blocks_of(vectors: VectorSource, size: int) -> Any:
     """The first row and the (n, d) float32 vectors of each block."""
     count = len(vectors.docids)
     return ((first, vectors.fetch(np.arange(first, min(first + size, count)))) for first in range(0, count, size))
-
-
-class OnDevice:
-    """The vectors of a collection in float32 on a device of torch, which proposes as `by_blocks` does."""
-
-    def __init__(self, device: str, vectors: VectorSource) -> None:
-        self._torch = torch = require("torch", "a graph on a device", "torch")
-        torch.backends.cuda.matmul.allow_tf32 = False  # float64 decides on the rounding of float32
-        self._vectors = torch.empty((len(vectors.docids), vectors.dimension), device=device)
-        for first, block in blocks_of(vectors, COLUMNS):
-            self._vectors[first : first + len(block)] = torch.from_numpy(block)
-
-    def propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The highest products (Q, count) float32 of (Q, d) float32, descending, and rows (Q, count) int64."""
-        torch, scores, rows = self._torch, list[Any](), list[Any]()
-        asked = torch.from_numpy(queries).to(self._vectors.device)
-        for first in range(0, len(self._vectors), COLUMNS_THERE):
-            products = asked @ self._vectors[first : first + COLUMNS_THERE].T
-            products.nan_to_num_(nan=np.inf, posinf=np.inf)  # beyond float32
-            highest, columns = products.topk(min(count, products.shape[1]), dim=1)
-            best, chosen = torch.cat([*scores, highest], dim=1).topk(min(count, first + products.shape[1]), dim=1)
-            scores, rows = [best], [torch.cat([*rows, columns + first], dim=1).gather(1, chosen)]
-        return scores[0].cpu().numpy(), rows[0].cpu().numpy()
 
 
 class ApproximateNeighbours(GraphSource):
