@@ -281,6 +281,6 @@ def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_p
     vectors = query_encoder.eval()(*tokens.pad(tokens.cut(["the cat runs"]))).detach().numpy()
     np.testing.assert_allclose(vectors, theirs.encode(["the cat runs"], normalize_embeddings=unit), atol=2e-6)
 
-    (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": "3"}')
-    with pytest.raises(InputError, match=r"truncate_dim='3': expected an integer >= 1"):
+    (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": "x"}')
+    with pytest.raises(InputError, match=r"truncate_dim='x': expected an integer >= 1"):
         read_settings(folder)

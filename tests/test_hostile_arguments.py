@@ -110,7 +110,11 @@ def test_what_cannot_be_used_is_refused_in_one_line(name: str, tmp_path: Path, m
         ("open_vectors", {"path": 5}, "5: expected an index folder or a .npy file"),
         ("smooth_labels", {"params": {"k": 3}}, "params={'k': 3}: expected RnnParams"),
         ("smooth_labels", {"grades": [math.nan]}, r"grades=\[nan\]: expected finite numbers of shape \(1,\)"),
-        ("smooth_labels", {"candidates": np.ones((4, 8), complex)}, "candidates has type complex128: expected"),
+        (
+            "smooth_labels",
+            {"candidates": np.ones((4, 8), complex)},
+            "candidates: a ndarray of complex128; expected numbers",
+        ),
         ("label_distribution", {"query_weights": {"a": math.nan}}, "query_weights=.*: expected finite numbers"),
         ("rerank", {"run": {"q1": {"d1": 1.0}}}, "run=.*: expected Run"),
         ("RnnReranker", {"source": "graph"}, "source='graph': expected one of vectors, neighbours, tokens"),

@@ -72,7 +72,7 @@ def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str
     for said in (
         "small.yaml:6: main: --parts codes:bits=4: bits=4: expected an integer >= 8",
         "small.yaml:13: of_query=2: expected a finite number >= 0 and <= 1",
-        "small.yaml:14: --loss best-positives:sharpness=2: no such loss; did you mean best-positive",
+        "small.yaml:14: --model query: --loss best-positives:sharpness=2: best-positives: no such loss; did you mean",
         "small.yaml:18: no setting shortest, did you mean shortest_word?",
         "small.yaml:21: words_wanted=0: expected an integer >= 1",
     ):

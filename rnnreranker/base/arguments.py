@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+from rnnreranker.base.errors import cut
+
 FLAGS = {  # arguments of functions whose flags have other names
     "retrieve": "retriever",
     "source": "from",
@@ -44,8 +46,8 @@ def argument(name: str, value: Any = None) -> str:
     ('--hits 5', '--explain-output')
     """
     if in_command():
-        return flag(FLAGS.get(name, name)) + ("" if value is None or value is True else f" {value}")
-    return name if value is None else f"{name}={value}"
+        return flag(FLAGS.get(name, name)) + ("" if value is None or value is True else f" {cut(str(value))}")
+    return name if value is None else f"{name}={cut(str(value))}"
 
 
 def flag(name: str) -> str:

@@ -97,7 +97,11 @@ def brief(value: object, most: int = 80) -> str:
     """
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return f"{type(value).__name__} of shape {value.shape} and type {value.dtype}" if value.shape else repr(value)
-    text = " ".join(repr(value).split())
+    return cut(" ".join(repr(value).split()), most)
+
+
+def cut(text: str, most: int = 200) -> str:
+    """A text, or the beginning of a long one, for messages."""
     return text if len(text) <= most else f"{text[:most]}... of {len(text)} characters"
 
 

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, cut, nearest
 from rnnreranker.base.settings import Params, check_names, hints_of
 from rnnreranker.base.written_form import PRESET, Written, shown
 
@@ -85,7 +85,7 @@ def find(kind: str, name: str) -> Any:
 
 
 def no_method(kind: str, name: str) -> str:
-    return f"{name}: no such {kind}; {nearest(name, names(kind))}"
+    return f"{cut(name)}: no such {kind}; {nearest(name, names(kind))}"
 
 
 def methods(kind: str) -> dict[str, Any]:

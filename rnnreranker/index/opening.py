@@ -155,7 +155,9 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
     if isinstance(name, IndexOnDisk):
         index = name
     else:
-        index = _built_in(str(name), needs) if name in BUILT_IN else _on_disk(_folder(name, "index"))
+        index = (
+            _built_in(name, needs) if isinstance(name, str) and name in BUILT_IN else _on_disk(_folder(name, "index"))
+        )
     if bm25 is not None:
         index = replace(index, folders={**index.folders, "bm25": _folder(bm25, "bm25")})
     return index
