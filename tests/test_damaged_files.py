@@ -109,6 +109,8 @@ DAMAGED = {
     "k: !!int x": "not YAML ",
     "? [a]\n: b": "not YAML .a key that is no text",
     "k: \x07": "not YAML ",
+    "k: " + "[" * 200_000: "not YAML .nested more than 100 deep",
+    "- " * 200_000: "not YAML .nested more than 100 deep",
 }
 
 

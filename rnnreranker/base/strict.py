@@ -17,6 +17,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
 
 KeyPath = tuple[str | int, ...]  # keys and positions from the root of a YAML document
+DEEPEST = 100  # mappings and lists of YAML in one another
 
 
 def read_json(path: str | os.PathLike[str], what: str = "file", repair: str = "get or write it again") -> Any:
@@ -70,6 +71,8 @@ def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Any, dict[KeyPa
     InputError: as `read_yaml`.
     """
     try:
+        if len(text) > 50 * DEEPEST:
+            _check_depth(text)
         loader = _loader()(text)
         lines: dict[KeyPath, int] = {(): 1}
         root = loader.get_single_node()
@@ -81,6 +84,17 @@ def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Any, dict[KeyPa
         line = mark.line if mark else text.count("\n", 0, getattr(error, "position", 0))
         said = getattr(error, "problem", None) or getattr(error, "reason", None) or error
         raise InputError(f"{path}:{line + 1}: not YAML ({said})") from None
+
+
+def _check_depth(text: str) -> None:
+    """Raise an error for YAML that is nested so deep that libyaml would overrun the stack."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=_loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.MarkedYAMLError(problem=f"nested more than {DEEPEST} deep", problem_mark=event.start_mark)
 
 
 @functools.cache
