@@ -47,7 +47,7 @@ class TrainedModel(ABC):
         self.check(request, params)
         with phase("reading the inputs"):
             inputs = _named(self.loads)(request, params)
-        how = {"checkpoints": request.checkpoints, "device": device, "tell": request.on_validation}
+        how = {"checkpoints": request.checkpoints, "device": device}
         return self.train_on(inputs, request.start, request.output, params, **how)
 
     def train_on(self, inputs: Any, start: Start, output: str | Path, params: Any, **how: Any) -> Trained:
@@ -88,7 +88,7 @@ class QueryModel(TrainedModel):
     needs = frozenset({"topics", "vectors"})
     Params = settings.TrainParams
     loads, learns = "coder:load_inputs", "coder:CoderLearner"
-    reads = LABELLED | {"other_index", "neutrality", "scorer", "on_validation"}
+    reads = LABELLED | {"other_index", "neutrality", "scorer"}
     encoder_settings = frozenset({"pooling", "normalize"})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -67,7 +67,6 @@ class TrainRequest(Request):
         encoder: "none" = a new model; None = the encoder of the index.
         validation_run, validation_qrels, validation_topics: validation queries, by all three; None = a share of the
             training queries.
-        on_validation: called with step and measures; its exceptions end the training.
     """
 
     output: str | Path = setting(MISSING, "folder of the trained model")
@@ -104,7 +103,6 @@ class TrainRequest(Request):
     other_index: bool = setting(False, "take labels that were made from another index")
     checkpoints: bool = setting(True, "write none at validations; a killed training begins again")
     device: str = setting(AUTO, f"cpu, cuda, {AUTO}")
-    on_validation: Callable[[int, dict[str, float]], None] | None = None
 
     @cached_property
     def training(self) -> Training:

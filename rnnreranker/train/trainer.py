@@ -154,9 +154,9 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         seen: trained rows; seconds: without validations.
     """
 
-    def __init__(self, learner: Any, folder: Path, checkpoints: bool, device: str, tell: Any) -> None:
+    def __init__(self, learner: Any, folder: Path, checkpoints: bool, device: str) -> None:
         params, every = learner.params, learner.params.evaluate_every or learner.epoch
-        self.learner, self.params, self.tell = learner, params, tell
+        self.learner, self.params = learner, params
         self.seen, self.seconds, self._pass = 0, 0.0, -1
         arguments = transformers.TrainingArguments(
             output_dir=str(folder),
@@ -218,8 +218,6 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         if self.stale == 0:
             self.weights = self._trained()
         self.control.should_training_stop |= self.ended
-        if self.tell is not None:
-            self.tell(step, measures)
         return {f"eval_{name}": value for name, value in measures.items()}
 
     def validation(self) -> Validation:
@@ -294,13 +292,11 @@ def fit(
     output: Path,
     checkpoints: bool = True,
     device: str = "cpu",
-    tell: Any = None,
 ) -> Trained:
     """Train a model and write its folder.
 
     Args:
         kind: its name, for the record; learns: its `Learner`.
-        tell: is called with step and measures of every validation.
 
     Raises:
         InputError: an unsuitable model; ParameterError: a loss that is not finite.
@@ -318,7 +314,7 @@ def fit(
     own = folder / fingerprint(made, begins, *learner.content)  # another training to this output begins anew
     whole = [state.parent for state in own.glob(f"checkpoint-*/{STATE}")] if checkpoints else []
     resumed = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-    trainer = FitTrainer(learner, own, checkpoints, device, tell)
+    trainer = FitTrainer(learner, own, checkpoints, device)
     after = trainer.train_to_end(resumed)
     best, steps, history = int(trainer.best["step"]), int(trainer.state.global_step), trainer.history
     record = made | {"best_step": best, "steps": steps, "measures": after.measures}
