@@ -143,7 +143,7 @@ def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Pa
     assert record["history"][0]["loss"] != record["history"][0]["kl"]
     foreign = command("train", *argv, "--loss", "kl:sharpness=2")
     assert foreign.returncode == 2
-    assert foreign.stderr.startswith("error: --loss kl:sharpness=2: no setting sharpness")
+    assert foreign.stderr.startswith("error: --model query: --loss kl:sharpness=2: no setting")
 
 
 def test_a_retriever_works_alone_and_joined_with_others(command: Command, collection: Path) -> None:

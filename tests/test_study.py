@@ -65,7 +65,7 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
     assert (hard.hard, hard.params.learning_rate, hard.params.candidates, hard.against) == (True, 1e-3, 100, ("base",))
     assert (soft.labels.params.k, soft.labels.params.context, soft.labels.label_params.boost) == (5, 8, 1.5)
     assert (soft.params.epochs, soft.mass, joint.mass) == (2, None, "share")
-    assert (few.params.candidates, few.params.loss, few.loss.margin) == (9, "margin:margin=2", 2)  # type: ignore[attr-defined]
+    assert (few.params.candidates, few.params.ranking.params.margin) == (9, 2)
     assert joint.against == ("base", "hard", "soft")
     task = fold_tasks(3, 6)[15]
     assert hard.params_of(task) == replace(hard.params, seed=5)

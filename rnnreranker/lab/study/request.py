@@ -61,7 +61,7 @@ class Arm:
     """One way to train.
 
     Attributes:
-        params: of the training; the task sets the seed, `rates` the learning rate. loss: settings of its loss.
+        params: of the training; the task sets the seed, `rates` the learning rate.
         method: of its labels, in written form.
         teacher: the arm whose scores are its labels; finder: the arm whose hits are its negatives; "" = none.
         own: its other settings. against: names of the arms that it is compared with.
@@ -70,7 +70,6 @@ class Arm:
 
     name: str
     params: Any
-    loss: Params
     method: Written
     teacher: str = ""
     finder: str = ""
@@ -243,7 +242,7 @@ class StudyRequest(ComputesOnDevices, Request):
         drawn = 2 if getattr(params, "at_random", False) else 1  # as many random documents beside the run's
         context = self.context if self.fixed else drawn * getattr(params, "depth", self.context) + 1
         finder = "" if own.negatives in ("random", *self.stages) else own.negatives
-        return Arm(written.name, params, params.ranking.params, *_labels(own.labels, context), finder, own)
+        return Arm(written.name, params, *_labels(own.labels, context), finder, own)
 
     @cached_property
     def stages(self) -> dict[str, Chosen]:

@@ -147,7 +147,7 @@ class Studied:
         own = {name: value for name, value in vars(arm.own).items() if name not in ("rates", "against", "family")}
         learnt = sorted(task.known.to_numpy().tolist()) if arm.mass else []
         others = [self.described(task, self.arms[name]) for name in arm.refers if name in self.arms]
-        return [*of_task, arm.params_of(task).to_dict(), arm.loss.to_dict(), str(arm.method), own, learnt, others]
+        return [*of_task, arm.params_of(task).described(), str(arm.method), own, learnt, others]
 
     def record(self, task: Task, arm: Arm | None) -> dict[str, Any]:
         """The record of a trial, taken if its folder has none; None = the untrained model.

@@ -74,7 +74,7 @@ class Trainings:
         }
         own |= {} if written.name == HARD else joint.labels.to_dict()
         method = dataclasses.replace(written, params={**written.params, **own})
-        return self.studied.record(task, Arm(ARM, joint.train, joint.train.ranking.params, method))
+        return self.studied.record(task, Arm(ARM, joint.train, method))
 
     def value(self, joint: Joint) -> float:
         """The best validation measure of a training (`joint.train.key_measure`; larger is better)."""
