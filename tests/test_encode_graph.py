@@ -79,6 +79,7 @@ def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
         Encoder.open(str(tiny), pooling="cls")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("as_command")
 def test_a_damaged_graph_is_made_again(tiny: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = Encoder.open(str(tiny), pooling="mean")
@@ -93,6 +94,7 @@ def test_a_damaged_graph_is_made_again(tiny: Path, home: Path, capsys: pytest.Ca
         np.testing.assert_array_equal(again.encode(TEXTS), first.encode(TEXTS))
 
 
+@pytest.mark.long
 def test_the_graphs_used_longest_ago_make_room(tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (Encoder.open(str(tiny), pooling=pooling).graph for pooling in ("mean", "cls"))
     assert first is not None

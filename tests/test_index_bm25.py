@@ -129,6 +129,7 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
         search([*asked, "--prf", "rm3"])
 
 
+@pytest.mark.long
 @pytest.mark.jvm
 def test_a_full_disk_is_one_line_not_those_of_java(tmp_path: Path) -> None:
     """The limit on the size of files is the disk's end, for Java's own writes."""

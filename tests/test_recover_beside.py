@@ -107,6 +107,7 @@ def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: P
     np.testing.assert_allclose(one["collective-positives"], expected, atol=1e-9)
 
 
+@pytest.mark.long
 def test_teachers_are_compared_as_one_family(
     world: Path, index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

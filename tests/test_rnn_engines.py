@@ -26,7 +26,7 @@ from rnnreranker.rnn.graph import graph_jaccard, graph_similarity, probe_similar
 kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed")
 ROOT = Path(__file__).resolve().parent.parent
 ENGINES = {"kernel": kernel, "dense": dense}
-CASES = int(os.environ.get("RNNRERANKER_FUZZ", "300"))  # of each test; a failing one says its seed
+CASES = int(os.environ.get("RNNRERANKER_FUZZ", "200"))  # of each test; a failing one says its seed
 SIZES = [1, 2, 3, 5, 9, 17, 31, 33, 60, 62, 63, 64, 65, 130]  # candidates, around what the kernel reads at once
 
 

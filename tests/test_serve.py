@@ -317,6 +317,7 @@ def test_who_may_ask(client: TestClient, collection: ServedIndex, request_of: Se
     assert guarded.get("/controls").status_code == guarded.get("/openapi.json").status_code == 401
 
 
+@pytest.mark.long
 def test_limits_of_body_time_and_requests_at_work(request_of: ServeRequest) -> None:
     limits = Limits(max_body=2000, max_seconds=0.5, max_waiting=2, max_candidates=20)
     collection = ServedIndex(dataclasses.replace(request_of, limits=limits))
@@ -344,6 +345,7 @@ def open_requests(address: str, sent: bytes, count: int) -> list[socket.socket]:
     return connections
 
 
+@pytest.mark.long
 def test_half_sent_bodies_do_not_block_others(request_of: ServeRequest) -> None:
     import httpx
 

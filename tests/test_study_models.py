@@ -50,7 +50,7 @@ def test_arms_have_settings_of_training_loss_and_labels() -> None:
     check(request)
     plain, in_batch, distilled, words, evidence = request.chosen
     assert [arm.params.loss.partition(":")[0] for arm in request.chosen] == ["distance", "info-nce", *["distance"] * 3]
-    assert [arm.loss.to_dict().get("alpha") for arm in request.chosen] == [0, None, 0.8, 0.8, 0.8]
+    assert [arm.params.ranking.params.to_dict().get("alpha") for arm in request.chosen] == [0, None, 0.8, 0.8, 0.8]
     assert [arm.params.label_scale for arm in (plain, distilled, evidence)] == ["scores", "cosine", "maxmin"]
     assert evidence.labels.params.to_dict()["context"] == 51
     assert (distilled.refers, distilled.against) == (["LE-None"], ("base", "LE-None", "LE-TFIDF"))
