@@ -92,7 +92,11 @@ def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
         own = slice(run.offsets[query], run.offsets[query + 1])
         head = scores[own][chosen[own]]
         scores[own][~chosen[own]] = place_below(head.min() if len(head) else 0.0, run.scores[own][~chosen[own]])
-    return Run.in_order(run.qids, run.queries, run.ids, run.rows, scores)
+    queries, head = run.queries, np.flatnonzero(chosen)
+    head = head[np.lexsort((-scores[head], queries[head]))]
+    order = np.concatenate([head, np.flatnonzero(~chosen)])  # in their new order, once sorted by query
+    order = order[np.argsort(queries[order], kind="stable")]
+    return Run.in_order(run.qids, queries, run.ids, run.rows[order], scores[order])
 
 
 def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> Run:

@@ -44,13 +44,17 @@ def read_run(path: str | os.PathLike[str], format: str | None, make: Make) -> An
         content = stream.read().removeprefix(BYTE_ORDER_MARK)
     check_no_nul(content, path)
     lines = [b" ".join(line.split()) for line in content.split(b"\n")]
-    if (run := _read(io.BytesIO(b"\n".join(lines)), b" ", format, path, make)) is not None:
+    if (run := _read(io.BytesIO(b"\n".join(lines)), b" ", format, path, make, any_rank=True)) is not None:
         return run
     _refuse(lines, format, path)
 
 
-def _read(stream: IO[bytes], separator: bytes, format: str | None, path: object, make: Make) -> Any:
+def _read(
+    stream: IO[bytes], separator: bytes, format: str | None, path: object, make: Make, any_rank: bool = False
+) -> Any:
     """The run of lines with one separator between columns and no fault; None for any other.
+
+    any_rank: whether ranks beside scores may be other words than whole numbers.
 
     Doubled or trailing separators make more columns, which Arrow refuses, or empty ones, which `hold_words` refuses.
     """
@@ -59,28 +63,28 @@ def _read(stream: IO[bytes], separator: bytes, format: str | None, path: object,
 
     if format is None:
         return None
-    number = {"score": pyarrow.float64()} if format == "trec" else {"rank": pyarrow.int64()}
+    kinds = dict.fromkeys(COLUMNS[format], pyarrow.string()) | {"rank": pyarrow.int64()}
+    if format == "trec":
+        kinds |= {"score": pyarrow.float64()} | ({"rank": pyarrow.string()} if any_rank else {})
     try:
         table = pyarrow.csv.read_csv(
             stream,
             read_options=pyarrow.csv.ReadOptions(column_names=list(COLUMNS[format]), block_size=BLOCK),
             parse_options=pyarrow.csv.ParseOptions(delimiter=separator.decode(), quote_char=False),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(COLUMNS[format], pyarrow.string()) | number, null_values=[]
-            ),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=kinds, null_values=[]),
         )
     except pyarrow.ArrowException:
         return None
     columns = {name: table.column(name) for name in table.column_names}
     del table  # and its columns as they are read: bounds the memory
-    values = as_numpy(columns.pop(*number).combine_chunks())
+    values = as_numpy(columns.pop("score" if format == "trec" else "rank").combine_chunks())
     valid = (values >= 1).all() if format == "msmarco" else (np.abs(values) <= LARGEST).all()
     if not valid or not len(values):
         return None
     ranks, unread = None, [] if format == "msmarco" else ["Q0", "tag"]
     if unread:
         try:
-            ranks = as_numpy(columns["rank"].cast(pyarrow.float64()).combine_chunks())
+            ranks = as_numpy(columns["rank"].cast(pyarrow.int64()).combine_chunks())
         except pyarrow.ArrowInvalid:
             unread.append("rank")
     words = [columns.pop(name).unique() for name in unread]
