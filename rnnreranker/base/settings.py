@@ -29,7 +29,7 @@ SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settin
 ABOUT: dict[str, Any] = {
     **dict.fromkeys(LIMITS),
     **dict.fromkeys(("flag", "metavar", "method"), ""),
-    **{"one_of": list, "tunable": True, "many": False},
+    **{"one_of": list, "many": False},
 }
 
 
@@ -40,9 +40,9 @@ def setting(default: Any, meaning: str, **about: Any) -> Any:
         default: its value, also in presets that leave it out.
         meaning: its help text, one line.
         about: at_least, at_most, above (limits of a number; floats are always finite); one_of (returns the words that
-            a text may be); tunable (whether a search over parameters may vary it); flag (its name on the command
-            line, if it differs); metavar (the value in the help; "" = the flag's name, N for an integer); method (a
-            kind of method, whose names begin the help text); many (whether the flag may be repeated).
+            a text may be); flag (its name on the command line, if it differs); metavar (the value in the help; "" =
+            the flag's name, N for an integer); method (a kind of method, whose names begin the help text); many
+            (whether the flag may be repeated).
     """
     if strange := about.keys() - ABOUT.keys():
         raise TypeError(f"setting() takes no {', '.join(strange)}")

@@ -46,7 +46,7 @@ EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size")  # of every tr
 class ArmParams(Params):
     """Settings of an arm, except those of its training."""
 
-    labels: str = setting("hard", "what it learns from: a method of labels in its written form", tunable=False)
+    labels: str = setting("hard", "what it learns from: a method of labels in its written form")
     start: str = setting("", "what it begins as: an arm, or an encoder; empty = that of the study")
     negatives: str = setting("", "whose: of a first stage, random, of an arm; empty = of the last first stage")
     filter: Literal["none", "rnn"] = setting("none", "of negatives: likely positives are left out")

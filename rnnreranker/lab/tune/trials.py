@@ -167,7 +167,7 @@ class Tuned:
     """The result of a tuning on a query set.
 
     Attributes:
-        request: what was asked for; params: of the best trial; without trials the default.
+        request: the checked arguments; params: of the best trial; without trials the default.
         said: entries of the record; inputs: fingerprints.
         study, held_out: None without trials.
         sweeps: name → rows of sweeps around `params`.

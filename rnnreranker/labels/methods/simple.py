@@ -129,7 +129,6 @@ class JointParams(RnnParams):
         "none",
         "with --from neighbours, what is known of query and candidates: products of vectors, the run's scores, or no "
         "more than the run's order and scores",
-        tunable=False,
     )
 
 

@@ -35,7 +35,7 @@ class TeacherParams(Params):
     5
     """
 
-    teacher: str = setting("encoder", "reranker whose scores are the labels' scores, and its settings", tunable=False)
+    teacher: str = setting("encoder", "reranker whose scores are the labels' scores, and its settings")
     context: int = context_setting()
 
     def __post_init__(self) -> None:
@@ -135,9 +135,7 @@ class TermWeightParams(SharedWords):
         "scorer predicts in each text (LE-BS)",
         flag="term-weights",
     )
-    scorer: str | None = setting(
-        None, "folder of `train --model term-scorer`, for weights=scorer", flag="term-scorer", tunable=False
-    )
+    scorer: str | None = setting(None, "folder of `train --model term-scorer`, for weights=scorer", flag="term-scorer")
     context: int = context_setting()
 
     def __post_init__(self) -> None:

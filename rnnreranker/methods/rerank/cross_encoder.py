@@ -24,12 +24,11 @@ MODELS = 16  # kept in memory
 class CrossEncoderRerankerParams(Params):
     """Settings of reranking by a cross-encoder: a score costs a pass through the model."""
 
-    model: str | None = setting(None, "cross-encoder: name, folder or Hugging Face id", tunable=False)
+    model: str | None = setting(None, "cross-encoder: name, folder or Hugging Face id")
     max_length: int | None = setting(
         None,
         "tokens at which query and text together are cut; none: as the model says",
         at_least=1,
-        tunable=False,
     )
     context: int = context_setting(100)
 

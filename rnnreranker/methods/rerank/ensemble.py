@@ -13,12 +13,11 @@ from rnnreranker.methods.rerank.cross_encoder import CrossEncoderReranker
 class EnsembleParams(Params):
     """Settings of reranking by several cross-encoders."""
 
-    models: str | None = setting(None, "cross-encoders: two or more, joined by commas", tunable=False)
+    models: str | None = setting(None, "cross-encoders: two or more, joined by commas")
     max_length: int | None = setting(
         None,
         "tokens at which query and text together are cut; none: as each model says",
         at_least=1,
-        tunable=False,
     )
     context: int = context_setting(100)
 

@@ -36,7 +36,7 @@ class PrfParams(Params):
     """
 
     feedback: str = setting(
-        "rocchio", "feedback that makes the new query: rocchio, average, colbert, …, and its settings", tunable=False
+        "rocchio", "feedback that makes the new query: rocchio, average, colbert, …, and its settings"
     )
     context: int = context_setting()
 

@@ -17,7 +17,7 @@ from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 class ScorerRerankerParams(Params):
     """Settings of reranking by a trained scorer."""
 
-    model: str | None = setting(None, "folder of train --scorer", tunable=False)
+    model: str | None = setting(None, "folder of train --scorer")
     context: int = context_setting(1000)
 
 

@@ -33,7 +33,6 @@ class LuceneParams(Bm25Params):
     language: Literal["en", "zh"] | None = setting(
         None,
         "what Lucene takes for words of queries; none: as of the documents, en where an index does not say",
-        tunable=False,
         flag="bm25-language",
     )
 

@@ -24,7 +24,7 @@ class ImpactSearchParams(Params):
         "weights of a query's words: by the model; without a model 1 each (binary, as the authors' SPLADE-doc) or how "
         "often they stand there (counts)",
     )
-    encoder: str | None = setting(None, "sparse encoder of queries; none: the one that made the index", tunable=False)
+    encoder: str | None = setting(None, "sparse encoder of queries; none: the one that made the index")
 
 
 class ImpactRetriever(Retriever):
