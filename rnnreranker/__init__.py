@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rnnreranker._version import __version__ as __version__
-from rnnreranker.base.late_names import late_names
+from rnnreranker.base import late_names
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or ONNX Runtime keeps an id in the temporary folder, and reports
 

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import interval
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, problems_of, refuse
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument, problems_of, refuse
 from rnnreranker.base.files import check_writable, write_json
-from rnnreranker.base.request import Request, asked
-from rnnreranker.base.settings import setting
-from rnnreranker.base.tables import interval
+from rnnreranker.base.settings import Request, asked, setting
 from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX

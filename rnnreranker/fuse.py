@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.errors import refuse
+from rnnreranker.base.errors import argument, refuse
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting
+from rnnreranker.base.method import Form
+from rnnreranker.base.settings import Request, setting
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import METHODS_HELP, fuse, fusion
 from rnnreranker.runs.passages import AGGREGATE_HELP

@@ -56,8 +56,8 @@ def not_a_command() -> Iterator[None]:
     A slow machine adds no line on a phase to what a command prints.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rnnreranker.base.process.phases.LOGGED", 3600.0)
-        patch.setattr("rnnreranker.base.process.phases.is_command", lambda: False)
+        patch.setattr("rnnreranker.base.command.LOGGED", 3600.0)
+        patch.setattr("rnnreranker.base.command.is_command", lambda: False)
         yield
 
 
@@ -112,7 +112,7 @@ def outside_methods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture
 def as_command() -> Iterator[None]:
     """Messages are those of a command: on stderr, with the names of flags."""
-    from rnnreranker.base.arguments import of_command
+    from rnnreranker.base.errors import of_command
 
     with of_command():
         yield

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base import command
+from rnnreranker.base.command import print_table
 from rnnreranker.base.errors import InputError, shown
 from rnnreranker.base.files import folder_written_whole, write_atomically
-from rnnreranker.base.tables import print_table
 
 
 def wrapped() -> None:
@@ -125,8 +125,8 @@ def test_control_characters_are_shown_not_sent(
 NOISE = """
 import logging, warnings
 from rnnreranker.base import command
-from rnnreranker.base.arguments import for_others
-from rnnreranker.base.process.backends import do_parts
+from rnnreranker.base.errors import for_others
+from rnnreranker.base.jobs import do_parts
 def main(argv):
     warnings.warn("of a library")
     logging.getLogger("of.a.library").warning("of a library")

@@ -14,8 +14,8 @@ import pytest
 
 from rnnreranker import Run
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import parse_json, read_json, read_yaml
 from rnnreranker.base.record import read_records
-from rnnreranker.base.strict import parse_json, read_json, read_yaml
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.reqa import read as paragraphs

@@ -11,9 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from rnnreranker.base.arguments import of_command  # noqa: E402
 from rnnreranker.base.device import Devices, devices_of, trained_on  # noqa: E402
-from rnnreranker.base.errors import InputError  # noqa: E402
+from rnnreranker.base.errors import InputError, of_command  # noqa: E402
 from rnnreranker.encode.graph import cosine_of  # noqa: E402
 from rnnreranker.encode.kinds import Encoder, LateEncoder, PairScorer, SparseEncoder, TextEncoder  # noqa: E402
 from rnnreranker.encode.late import make_late_base  # noqa: E402

@@ -176,7 +176,7 @@ def test_what_killed_processes_left_goes_with_the_next_write(tmp_path: Path) -> 
 def test_whoever_waits_for_a_lock_gets_it_when_the_holder_is_done(tmp_path: Path) -> None:
     """Several at once, each of which removes the file that it held: none is ever in the block with another."""
     code = (
-        "import os, sys, time; from pathlib import Path; from rnnreranker.base.locks import alone\n"
+        "import os, sys, time; from pathlib import Path; from rnnreranker.base.jobs import alone\n"
         "for _ in range(20):\n"
         "    with alone(Path('out'), 'waiting'):\n"
         "        os.mkdir('inside'); time.sleep(0.001); os.rmdir('inside')"

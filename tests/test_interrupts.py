@@ -31,7 +31,7 @@ import os, signal, sys, time
 from pathlib import Path
 from rnnreranker.base import command
 from rnnreranker.base.files import folder_written_whole, write_atomically
-from rnnreranker.base.locks import alone
+from rnnreranker.base.jobs import alone
 def ready():
     print("ready", flush=True)
     time.sleep(60)
@@ -60,7 +60,7 @@ BODIES = {
 """,
 }
 WORKERS = """
-    from rnnreranker.base.process.backends import do_parts
+    from rnnreranker.base.jobs import do_parts
     print("ready", flush=True)
     parts = ((f"{number}.begun",) for number in range(10))
     do_parts(begin, parts, workers=2, backend="loky", address=None, shown=iter)

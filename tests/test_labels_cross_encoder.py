@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.soft import Labels

@@ -10,7 +10,7 @@ from test_negatives import small
 
 from rnnreranker import InputError, Run, SoftLabels, make_labels
 from rnnreranker.base.errors import DataWarning
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main

@@ -29,22 +29,7 @@ FOLDERS = (
     *("index", "evaluate", "search", "labels", "train", "adapters", "serve", "lab", "regress"),
 )
 BELOW = {  # folders of a folder that import one way too
-    "base": (
-        "errors",
-        "private",
-        "process",
-        "files",
-        "typed_numbers",
-        "preset_files",
-        "settings",
-        "method",
-        "command",
-        "locks",
-        "record",
-        "tables",
-        "pages",
-        "java",
-    ),
+    "base": ("errors", "private", "files", "settings", "method", "command", "jobs", "record", "pages", "java"),
     "regress": ("specs", "plans", "pages", "papers"),
 }
 

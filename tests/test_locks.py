@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from rnnreranker.base.locks import alone
+from rnnreranker.base.jobs import alone
 
 
 def test_a_thread_begins_again_what_it_is_at_and_another_waits(tmp_path: Path, capfd: object) -> None:

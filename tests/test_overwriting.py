@@ -12,9 +12,8 @@ import pytest
 import rnnreranker
 from rnnreranker import build_index, train_model
 from rnnreranker.base import command
-from rnnreranker.base.apart import READ, WRITTEN
-from rnnreranker.base.arguments import of_command
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.command import READ, WRITTEN
+from rnnreranker.base.errors import InputError, of_command
 
 PACKAGE = Path(rnnreranker.__file__).parent
 _TEXTS = """query text tag title compares measures measure explain qid docid host token address device only table sweep

@@ -13,19 +13,18 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import of_command
-from rnnreranker.base.process import phases
+from rnnreranker.base.errors import of_command
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = """
 import sys, time
 from rnnreranker.base import command
-from rnnreranker.base.process import phases
+from rnnreranker.base import command
 def main(argv):
-    with phases.phase("loading the model"):
-        with phases.phase("importing torch"):
+    with command.phase("loading the model"):
+        with command.phase("importing torch"):
             pass
-        phases.tell(lambda: "step 2 of 9")
+        command.tell(lambda: "step 2 of 9")
         time.sleep(0.3)
     for _ in command.progress(range(3), unit="pages", what="read"):
         pass
@@ -77,14 +76,14 @@ def test_a_pipe_gets_nothing_of_it() -> None:
 
 def test_a_log_file_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    monkeypatch.setattr(phases, "LOGGED", 0.0)
-    monkeypatch.setattr(phases, "LOGGED_AT_LEAST", 0.0)
-    phases.start()
-    with of_command(), phases.phase("reading"):
+    monkeypatch.setattr(command, "LOGGED", 0.0)
+    monkeypatch.setattr(command, "LOGGED_AT_LEAST", 0.0)
+    command.start_phases()
+    with of_command(), command.phase("reading"):
         for _ in command.progress(range(1000, 1002), unit="pages", what="wide"):
             pass
-        monkeypatch.setattr(phases, "_next", 0.0)
+        monkeypatch.setattr(command, "_next", 0.0)
         for _ in command.progress(iter("ab"), unit="pages"):
-            monkeypatch.setattr(phases, "_next", phases._next + 60)
+            monkeypatch.setattr(command, "_next", command._next + 60)
     lines = ["reading, wide: 0 of 2 pages", "reading, wide: 1 of 2 pages", "reading, 0 pages"]
     assert sys.stderr.getvalue() == "".join(f"{line}: 0 s\n" for line in lines)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from command_module import module_of
 
-from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import choose
 from rnnreranker.parts.base import parts
 from rnnreranker.regress.plans.maker import chosen_plan, make_plan
 from rnnreranker.regress.plans.plan import Plan

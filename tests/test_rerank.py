@@ -14,9 +14,8 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, make_labels, open_index, rnn_similarity
-from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import DataWarning, InputError
-from rnnreranker.base.method import Inputs
+from rnnreranker.base.method import Inputs, choose
 from rnnreranker.lab.diagnose import diagnose, verdict
 from rnnreranker.labels.negatives import mine_negatives
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker

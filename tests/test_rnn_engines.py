@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, RnnParams, jaccard_similarity, rnn_similarity
-from rnnreranker.base.process.threads import one_blas_thread
+from rnnreranker.base.jobs import one_blas_thread
 from rnnreranker.rnn import api, contexts, dense, reference
 from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.graph import graph_jaccard, graph_similarity, probe_similarities

@@ -128,10 +128,10 @@ def test_a_run_made_elsewhere_is_reranked(
 def test_rerankers_follow_each_other(
     collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rnnreranker.base.process import phases
+    from rnnreranker.base import command
     from rnnreranker.methods.rerank import make_reranker
 
-    monkeypatch.setattr(phases, "SLOW", 0.0)  # phases of less than a millisecond are named too
+    monkeypatch.setattr(command, "SLOW", 0.0)  # phases of less than a millisecond are named too
     out = tmp_path / "out.txt"
     flags = ["--rerank", "prf:feedback=average,fb_docs=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
     assert main([*collection.dense(*flags), "--qrels", collection.file("qrels.txt"), "--output", str(out)]) == 0

@@ -19,7 +19,7 @@ from site_links import Page, loaded_from_elsewhere, lost_links
 import rnnreranker
 from rnnreranker import plugins
 from rnnreranker.__main__ import COMMANDS
-from rnnreranker.base.private.python import flags_of_parser
+from rnnreranker.base.private import flags_of_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

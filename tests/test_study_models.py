@@ -10,7 +10,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.data.splits import parts_of
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.__main__ import main as index

@@ -11,10 +11,9 @@ from tiny_encoder import files_of, make_encoder, make_qrels, make_run, make_sour
 
 import rnnreranker
 from rnnreranker import InputError, SoftLabels, train_model
-from rnnreranker.base.arguments import of_command
-from rnnreranker.base.errors import DataWarning
+from rnnreranker.base.errors import DataWarning, of_command
 from rnnreranker.base.method import Inputs
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.labels.methods.simple import HardLabeler
 from rnnreranker.train import TrainRequest
 from rnnreranker.train.__main__ import main

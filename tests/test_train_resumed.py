@@ -24,7 +24,7 @@ from tiny_encoder import (
 
 from rnnreranker import build_index, train_model
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.locks import alone
+from rnnreranker.base.jobs import alone
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.params import ScorerParams
 from rnnreranker.labels.methods.simple import HardLabeler
@@ -124,7 +124,7 @@ def test_one_training_at_a_time_for_an_output(tmp_path: Path) -> None:
     ):
         pass
     assert list(tmp_path.iterdir()) == []
-    killed = "import os; from pathlib import Path; from rnnreranker.base.locks import alone\n"
+    killed = "import os; from pathlib import Path; from rnnreranker.base.jobs import alone\n"
     killed += "with alone(Path('model'), doing='training to it'): os._exit(9)"
     assert subprocess.run([sys.executable, "-c", killed], cwd=tmp_path).returncode == 9
     assert [path.name for path in tmp_path.iterdir()] == [".model.lock"]  # the file and no lock

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.base.arguments import argument, of_command
-from rnnreranker.base.chosen_method import choose
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import described, listed
-from rnnreranker.base.written_form import Written, read_joined
+from rnnreranker.base.errors import InputError, argument, of_command
+from rnnreranker.base.method import choose, described, listed
+from rnnreranker.base.settings import Written, read_joined
 from rnnreranker.rnn import RnnParams
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.given import array_of
+from rnnreranker.base.errors import InputError, array_of, require
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics

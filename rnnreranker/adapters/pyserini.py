@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import array_of, count_of
+from rnnreranker.base.errors import InputError, array_of, count_of
 from rnnreranker.base.java import check_fork
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours import NeighbourGraph

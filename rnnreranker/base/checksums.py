@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import file_digest
-from rnnreranker.base.strict import read_json
+from rnnreranker.base.files import file_digest, read_json
 
 DESCRIPTION = "rnnreranker.json"
 DOCIDS, TEXTS = "docids", "texts"  # groups of files beside those of the parts; every part needs the docids

@@ -1,4 +1,6 @@
-"""Parts of every command: one-line errors with exit code 2, progress on a terminal, flags from dataclasses."""
+"""Parts of every command: one-line errors with exit code 2, flags from dataclasses, phases, tables, and outputs that
+are no inputs.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +14,202 @@ import os
 import re
 import signal
 import sys
+import threading
+import time
 import typing
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TextIO, TypeVar
 
-from rnnreranker.base.apart import check_apart
-from rnnreranker.base.arguments import argument, flag, in_command, of_command
 from rnnreranker.base.errors import (
     DataWarning,
     InputError,
     MissingDependencyError,
     RnnrerankerError,
     UnavailableError,
+    argument,
+    flag,
+    in_command,
     nearest,
+    of_command,
     said_of,
     shown,
 )
+from rnnreranker.base.method import KINDS
 from rnnreranker.base.method import names as known_methods
-from rnnreranker.base.private.python import flags_of_parser
-from rnnreranker.base.process import phases
+from rnnreranker.base.private import flags_of_parser
 from rnnreranker.base.settings import Hint, Params, as_number, hints_of
+
+OFTEN = 0.2  # seconds between two lines on a terminal
+LOGGED, LOGGED_AT_LEAST = 10.0, 600.0  # seconds between two lines in a log file: the first, which doubles, the longest
+SLOW = 0.0005  # seconds that a phase takes at least to be named in a summary
+
+spent: dict[str, float] = {}  # account to seconds, without those of phases inside, in the order in which they began
+_stack: list[tuple[str, str]] = []  # name and account of those that the main thread is in
+_since = 0.0  # when the innermost last began or went on
+_next = 0.0  # when a line may be shown again
+_begun = 0.0  # when the command began; 0 = no process of a command
+_drawn = False
+_terminal: IO[str] | None = None  # a stream of this module's own: that of the process may be turned elsewhere
+
+
+@contextlib.contextmanager
+def phase(name: str, account: str = "") -> Iterator[None]:
+    """The block, or the decorated function, is a phase; other threads than the main one report nothing.
+
+    account: its name in the summary, if that differs.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _account()
+    _stack.append((name, account or name))
+    spent.setdefault(account or name, 0.0)
+    _show(name)
+    try:
+        yield
+    finally:
+        _account()
+        _stack.pop()
+        _show(_stack[-1][0] if _stack else "")
+
+
+def tell(detail: Callable[[], str]) -> None:
+    """Show how far the phase is, if its last line is long enough ago."""
+    global _next
+    now = time.monotonic()
+    if not _begun or now < _next or not _stack or threading.current_thread() is not threading.main_thread():
+        return
+    said = f"{_stack[-1][0]}, {detail()}"
+    if _terminal:
+        _show(said)
+    elif in_command():
+        sys.stderr.write(f"{said}: {now - _begun:.0f} s\n")
+        sys.stderr.flush()
+    _next = now + (OFTEN if _terminal else min(max(LOGGED, now - _begun), LOGGED_AT_LEAST))
+
+
+def summary() -> str:
+    _account()
+    return ", ".join(f"{account} {seconds:.2f} s" for account, seconds in spent.items() if seconds >= SLOW)
+
+
+def start_phases() -> None:
+    """Begin the phases of a command."""
+    global _terminal, _begun, _next
+    spent.clear()
+    _begun = time.monotonic()
+    if sys.stderr.isatty():
+        _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
+    _next = _begun + (0 if _terminal else LOGGED)
+
+
+def is_command() -> bool:
+    """Whether this process is a command of this package, so that no other code uses its libraries."""
+    return _begun > 0
+
+
+def clear_line() -> None:
+    """Erase the line before other output."""
+    _show("")
+
+
+def _account() -> None:
+    """Count the time until now for the innermost phase."""
+    global _since
+    now = time.perf_counter()
+    if _stack:
+        spent[_stack[-1][1]] = spent.get(_stack[-1][1], 0.0) + now - _since
+    _since = now
+
+
+def _show(text: str) -> None:
+    global _drawn
+    if _terminal and (text or _drawn):
+        _terminal.write("\r\x1b[K" + (f"{text} …" if text else ""))
+        _terminal.flush()
+        _drawn = bool(text)
+
+
+# Arguments of commands and functions: those that are written, and those that may read a path, also within a written
+# form. tests/test_overwriting.py fails where one is in neither.
+_WRITTEN = """output json explain_output tsv qrels_output listwise plots record storage work
+    docs_folder"""
+_READ = """index bm25_index from_index append documents topics test_topics validation_topics qrels test_qrels
+    validation_qrels truth run runs test_run validation_run encoded_queries encoder preset pairs labels negatives
+    neutrality term_scorer collections space read second files names retriever retrieve fuse prf
+    expand rerank aggregate method model loss arms first_stages similarity beside filter parts scorer impact_encoder
+    token_encoder"""
+WRITTEN, READ = frozenset(_WRITTEN.split()), frozenset(_READ.split())
+
+
+def check_apart(values: Mapping[str, Any], *, replaces: str | os.PathLike[str] | None = None) -> None:
+    """Refuse outputs that would replace an input or another output, also through links.
+
+    Args:
+        values: arguments by name: paths, lists of paths, written forms; others are ignored.
+        replaces: a folder that is written as a whole.
+
+    Raises:
+        InputError: an output that is an input or another output, is inside an input folder, or replaces an input.
+    """
+    inputs = [
+        (f"{argument(name)} {path}", path)
+        for name, value in values.items()
+        if name in READ
+        for one in (value if isinstance(value, list | tuple) else [value])
+        for path in _paths_in(one)
+    ]
+    outputs = [
+        (argument(name), Path(value).expanduser())
+        for name, value in values.items()
+        if name in WRITTEN and isinstance(value, str | Path) and os.fspath(value) not in ("", "-")
+    ]
+    for position, (name, output) in enumerate(outputs):
+        for other, path in outputs[:position]:
+            if _same(path, output) and not path.is_dir():
+                raise InputError(f"{name} {output}: {other} writes this path too; give another name")
+        for given, path in inputs:
+            if _same(path, output):
+                raise InputError(f"{name} {output}: the command reads it ({given}); give another name")
+            if _holds(path, output):
+                raise InputError(f"{name} {output}: is inside a folder that the command reads ({given}); give another")
+    for given, path in inputs if replaces is not None else ():
+        if _holds(Path(replaces).expanduser(), path):  # type: ignore[arg-type]
+            raise InputError(f"{replaces}: is written as a whole, but {given} is inside it; give another folder")
+
+
+def _paths_in(value: Any) -> Iterator[Path]:
+    """The existing files and folders in the text of an argument, whole or a setting in it."""
+    text = str(value) if isinstance(value, os.PathLike) or hasattr(value, "params") else value
+    if not isinstance(text, str):
+        return
+    pieces = [text, text.rpartition(":")[0], *re.split(r'[=,+"]|:without:', text)]  # FOLDER:SPLIT is a folder's split
+    for path in [Path(piece).expanduser() for piece in dict.fromkeys(pieces) if piece]:
+        if (os.path.isfile(path) or os.path.isdir(path)) and not _is_name(str(path)):
+            yield path
+            if path.suffix == ".npy" and (beside := path.with_suffix(".ids")).is_file():  # of a matrix of vectors
+                yield beside
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is names of methods, or of the built-in collection, which take precedence over paths."""
+    known = {"pydoc"}.union(*map(known_methods, KINDS))
+    return known.issuperset(re.split("[+,]", text))
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead, or would lead, to the same file or folder; ignores devices and pipes."""
+    if one.exists():
+        return (one.is_file() or one.is_dir()) and other.exists() and one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _holds(folder: Path, path: Path) -> bool:
+    above = Path(os.path.realpath(path)).parents
+    return folder.is_dir() and any(one.exists() and folder.samefile(one) for one in above)
+
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("rnnreranker")  # for messages of Python calls
@@ -50,9 +226,9 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
     With RNNRERANKER_TRACEBACK in the environment, an unforeseen error shows its traceback.
     """
     _quiet_others()
-    phases.start()
+    start_phases()
     try:
-        with phases.phase("starting"), of_command():
+        with phase("starting"), of_command():
             code = main(sys.argv[1:])
         sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
         return code
@@ -60,14 +236,14 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:
-        phases.clear()
+        clear_line()
         if STEP not in os.environ:
             print(INTERRUPTED, file=sys.stderr)
         return 128 + signal.SIGINT
     except Exception as error:
         if os.environ.get(TRACEBACK) and not isinstance(error, RnnrerankerError):
             raise
-        phases.clear()
+        clear_line()
         said, step = shown(" ".join(said_of(error).split())), os.environ.get(STEP)
         print(f"error: {said}", file=sys.stderr)
         if step:
@@ -99,7 +275,7 @@ def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what
     total = len(iterable) if total is None and isinstance(iterable, Sized) else total
     of_all = "" if total is None else f"of {total:,} "
     for count, item in enumerate(iterable):
-        phases.tell(lambda done=count: f"{what}: {done:,} {of_all}{unit}".removeprefix(": "))  # type: ignore[misc]
+        tell(lambda done=count: f"{what}: {done:,} {of_all}{unit}".removeprefix(": "))  # type: ignore[misc]
         yield item
 
 
@@ -112,13 +288,13 @@ def say(message: str) -> None:
     if not in_command():
         LOGGER.info(shown(message))
         return
-    phases.clear()
+    clear_line()
     print(shown(message), file=sys.stderr)
 
 
 def notice(message: str) -> None:
     """Report data that look wrong: a command prints `warning: MESSAGE` on stderr, Python calls raise `DataWarning`."""
-    if in_command() or phases.is_command():
+    if in_command() or is_command():
         with of_command():
             say(f"warning: {message}")
     else:
@@ -126,7 +302,7 @@ def notice(message: str) -> None:
 
 
 def put(result: object) -> None:
-    phases.clear()
+    clear_line()
     print(shown(str(result)))
 
 
@@ -278,3 +454,23 @@ def naming_flags(typed: Collection[str]) -> Iterator[None]:
             yield
         except InputError as error:
             raise InputError(re.sub(r"\b(\w+)=([^;]+?): expected", named, str(error))) from None
+
+
+def print_table(header: Sequence[object], rows: Iterable[Sequence[object]], stream: TextIO | None = None) -> None:
+    """Print a table: aligned on a terminal, else tab-separated; stream: None = standard output."""
+    stream = stream or sys.stdout
+    cells = [[shown(" ".join(re.split(r"[\t\r\n]+", str(cell)))) for cell in row] for row in (header, *rows)]
+    clear_line()
+    aligned = stream.isatty()
+    widths = [max(map(len, column)) if aligned else 0 for column in zip(*cells, strict=True)]
+    for row in cells:
+        print(("  " if aligned else "\t").join(map(str.ljust, row, widths)).rstrip(" "), file=stream)
+
+
+def interval(middle: float, low: float, high: float) -> str:
+    """A difference with its interval.
+
+    >>> interval(0.01, -0.02, 0.04)
+    '+0.0100 [-0.0200, +0.0400]'
+    """
+    return f"{middle:+.4f} [{low:+.4f}, {high:+.4f}]"

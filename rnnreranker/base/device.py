@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, brief, require
+from rnnreranker.base.errors import InputError, argument, brief, require
 from rnnreranker.base.settings import setting
 
 AUTO = "auto"

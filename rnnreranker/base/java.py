@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base import command
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
-from rnnreranker.base.process import phases
 
 OLDEST = 21
 LOGGING = "org.apache.logging.log4j"
@@ -63,7 +63,7 @@ def start_java() -> None:
 
 
 @functools.cache
-@phases.phase("starting Java")
+@command.phase("starting Java")
 def _start() -> None:
     jar = _anserini_jar()
     import jnius_config
@@ -76,7 +76,7 @@ def _start() -> None:
             jnius_config.add_options(*_options(version))
             import jnius
 
-            if not phases.is_command():
+            if not command.is_command():
                 level = jnius.autoclass(f"{LOGGING}.Level")
                 jnius.autoclass(f"{LOGGING}.core.config.Configurator").setRootLevel(level.ERROR)
             logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
@@ -116,7 +116,7 @@ def whole_logging() -> Iterator[None]:
         jnius.autoclass(f"{LOGGING}.core.impl.Log4jContextFactory"),
     )
     before = manager.getFactory()
-    if phases.is_command():
+    if command.is_command():
         manager.setFactory(whole())
     try:
         yield
@@ -165,7 +165,7 @@ def prebuilt_index_names() -> list[str]:
 def _options(version: int) -> list[str]:
     """Options of the virtual machine: Ctrl-C stays Python's; natives, SLF4J and Unsafe are quiet."""
     options = ["-Xrs", "--enable-native-access=ALL-UNNAMED", "-Dslf4j.internal.verbosity=ERROR"]
-    if phases.is_command():
+    if command.is_command():
         options.append(f"-Dlog4j2.loggerContextFactory={QUICK_LOGGING}")
     if version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")

@@ -19,9 +19,8 @@ from typing import Any
 from rnnreranker._version import __version__
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import write_atomically
+from rnnreranker.base.files import read_json, write_atomically
 from rnnreranker.base.settings import Checked
-from rnnreranker.base.strict import read_json
 
 SCHEMA = 3
 SHARED = ("machine", "versions")  # fields whose values stand once in a file; records have their numbers

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 
 TEXT = ("text",)
 TITLE_AND_TEXT = ("title", "text")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
-from rnnreranker.base.private.ir_datasets import known_names
+from rnnreranker.base.private import known_names
 from rnnreranker.data import local, reqa, tripclick
 from rnnreranker.data.names import BUILT_IN_TOPICS, SHORT_NAMES, left_out
 

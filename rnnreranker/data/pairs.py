@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.command import progress
+from rnnreranker.base.command import phase, progress
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds
 from rnnreranker.data.names import is_file
 from rnnreranker.data.records import PAIRS, read_rows

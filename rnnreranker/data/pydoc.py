@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rnnreranker.base import files
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.strict import read_json
+from rnnreranker.base.files import read_json
 from rnnreranker.data.document import Document
 
 HERE = Path(__file__).parent

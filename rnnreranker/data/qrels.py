@@ -8,8 +8,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError, brief
-from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import SHORT_NAMES
 from rnnreranker.data.topics import without

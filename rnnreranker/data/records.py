@@ -12,8 +12,7 @@ from typing import Any
 
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import first_line, read_lines, rereadable
-from rnnreranker.base.strict import checked_record, parse_record, read_json
+from rnnreranker.base.files import checked_record, first_line, parse_record, read_json, read_lines, rereadable
 from rnnreranker.data import trec_text
 from rnnreranker.data.document import Document, vector_of
 from rnnreranker.runs.columns import are_words, check_id, columns_of

@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, read_lines
-from rnnreranker.base.strict import parse_record, read_json
+from rnnreranker.base.files import (
+    cache_home,
+    file_digest,
+    fingerprint,
+    folder_written_whole,
+    parse_record,
+    read_json,
+    read_lines,
+)
 from rnnreranker.data.sentences import Spans, sentence_spans
 
 MADE_FROM = "reqa:"  # before the name of a file or folder: the set made from it

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rnnreranker.base import command
+from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import left_out
 from rnnreranker.data.records import read_topics

@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base.checksums import DESCRIPTION, check_files, note_files
-from rnnreranker.base.command import say
+from rnnreranker.base.command import phase, say
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, write_json
-from rnnreranker.base.locks import alone
-from rnnreranker.base.private.transformers import attention_of
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.strict import read_json
+from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, read_json, write_json
+from rnnreranker.base.jobs import alone
+from rnnreranker.base.private import attention_of
 from rnnreranker.encode.in_batches import CountedText, padded
 from rnnreranker.encode.model_folder import MASK, PROMPTS, TextKind, loading
 

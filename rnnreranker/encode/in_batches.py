@@ -19,7 +19,7 @@ from rnnreranker.base.command import cores
 from rnnreranker.base.command import progress as show_progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.threads import one_torch_thread
+from rnnreranker.base.jobs import one_torch_thread
 
 BATCH_TOKENS = 1024  # padded tokens of a batch: what a core's caches like best
 DEVICE_TOKENS = 2**16  # of a batch on a GPU

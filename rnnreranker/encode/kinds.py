@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from rnnreranker.base.command import cores
+from rnnreranker.base.command import cores, phase
 from rnnreranker.base.device import EXACT, Devices
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, fingerprint, write_atomically
-from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import hints_of
 from rnnreranker.encode.graph import FORM, GraphModel, kept_graph, make_graph, rows_of
 from rnnreranker.encode.in_batches import Computed, encode_texts

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
-from rnnreranker.base.files import file_digest, files_digest, fingerprint
+from rnnreranker.base.files import file_digest, files_digest, fingerprint, read_json
 from rnnreranker.base.method import methods, names
-from rnnreranker.base.strict import read_json
 from rnnreranker.encode.named import KnownModel, TextModel
 from rnnreranker.encode.params import POOLINGS, EncoderParams
 

@@ -11,10 +11,10 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from rnnreranker.base.command import phase
 from rnnreranker.base.device import EXACT, put
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.private.sentence_transformers import skipped_tokens
-from rnnreranker.base.process.phases import phase
+from rnnreranker.base.private import skipped_tokens
 from rnnreranker.encode.in_batches import CountedText
 from rnnreranker.encode.model_folder import (
     KINDS,

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.command import counted, say
+from rnnreranker.base.command import counted, phase, print_table, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.tables import print_table
 from rnnreranker.evaluate.scores import Scores
 
 RESAMPLES = 10_000

@@ -9,11 +9,9 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError, problems_of, refuse
-from rnnreranker.base.request import Request, asked
-from rnnreranker.base.settings import setting
+from rnnreranker.base.errors import InputError, argument, problems_of, refuse
+from rnnreranker.base.settings import Request, asked, setting
 from rnnreranker.data.names import QRELS
 from rnnreranker.evaluate.comparison import RESAMPLES
 from rnnreranker.evaluate.measures import parse_measures

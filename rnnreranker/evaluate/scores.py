@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.command import notice
+from rnnreranker.base.command import notice, phase
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.process.phases import phase
 from rnnreranker.data.qrels import qrels_of
 from rnnreranker.evaluate.measures import name_of, parse_measures
 from rnnreranker.evaluate.protocols import Judged, apply_protocol, grades_of, protocol_of, topics_that_count

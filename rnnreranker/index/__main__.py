@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import flag
-from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.errors import InputError, flag, refuse
 from rnnreranker.base.method import names
-from rnnreranker.base.request import ShareRequest
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import ShareRequest, Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.index.build import Built
 from rnnreranker.index.make import check_index, extend_index, make_index, make_share, obstacles, said

@@ -25,9 +25,8 @@ from rnnreranker.base.command import cores, counted, notice, progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
-from rnnreranker.base.locks import alone
-from rnnreranker.base.process.backends import CLUSTERS, do_parts
-from rnnreranker.base.request import Share
+from rnnreranker.base.jobs import CLUSTERS, alone, do_parts
+from rnnreranker.base.settings import Share
 from rnnreranker.data.document import Document
 from rnnreranker.parts import base
 from rnnreranker.parts.base import BLOCK, SCHEMA, Part, describe

@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.apart import check_apart
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole
-from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.base.command import check_apart, phase
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.request import Share
+from rnnreranker.base.settings import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.index.build import Built, add_parts, building, check_replaceable, encode_ahead, work_of, write_index
 from rnnreranker.index.request import IndexRequest, documents_mark

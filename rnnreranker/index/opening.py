@@ -12,16 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.checksums import DESCRIPTION, check_files
-from rnnreranker.base.command import say
+from rnnreranker.base.command import phase, say
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError, UnavailableError, argument, path_of
 from rnnreranker.base.files import cache_home
-from rnnreranker.base.given import path_of
 from rnnreranker.base.java import prebuilt_index_names, start_java
 from rnnreranker.base.method import names
-from rnnreranker.base.process.phases import phase
 from rnnreranker.data import pydoc
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN

@@ -10,16 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.errors import InputError, argument, refuse
 from rnnreranker.base.files import file_digest, files_digest
-from rnnreranker.base.method import names
-from rnnreranker.base.process.backends import BACKENDS, check_backend
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Hint, hints_of, setting
-from rnnreranker.base.written_form import Written, read_listed
+from rnnreranker.base.jobs import BACKENDS, check_backend
+from rnnreranker.base.method import Chosen, Form, as_list, choose, names
+from rnnreranker.base.settings import Hint, Request, Written, hints_of, read_listed, setting
 from rnnreranker.data import local, pydoc
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import GivenDocuments, load_documents

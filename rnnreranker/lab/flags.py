@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rnnreranker.base.command import print_table
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.pages import render
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting
-from rnnreranker.base.tables import print_table
+from rnnreranker.base.settings import Request, setting
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting
+from rnnreranker.base.errors import InputError, argument
+from rnnreranker.base.method import Form
+from rnnreranker.base.settings import Request, setting
 from rnnreranker.data.names import TOPICS
 from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
 from rnnreranker.search.queries import QueryEncoding

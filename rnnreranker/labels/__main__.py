@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker.base import command
-from rnnreranker.base.request import ShareRequest
-from rnnreranker.base.settings import hints_of
+from rnnreranker.base.settings import ShareRequest, hints_of
 from rnnreranker.labels.make import write_labels
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import LabelsRequest, add_similarity_flags, check, with_flags

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.base.command import print_table
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
-from rnnreranker.base.tables import print_table
 from rnnreranker.labels.soft import SoftLabels
 
 if TYPE_CHECKING:

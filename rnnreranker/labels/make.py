@@ -15,17 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker._version import __version__
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.command import cores, progress
+from rnnreranker.base.command import cores, phase, progress
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import file_digest, fingerprint
-from rnnreranker.base.locks import alone
-from rnnreranker.base.method import Inputs, find
-from rnnreranker.base.process.backends import do_parts
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.request import Share, asked
+from rnnreranker.base.jobs import alone, do_parts
+from rnnreranker.base.method import Form, Inputs, find
+from rnnreranker.base.settings import Share, asked
 from rnnreranker.data.fields import asked_fields, fields_of
 from rnnreranker.data.names import is_there
 from rnnreranker.labels.export import check_texts, write_forms

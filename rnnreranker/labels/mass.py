@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.command import say
+from rnnreranker.base.command import phase, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.process.threads import one_blas_thread
+from rnnreranker.base.jobs import one_blas_thread
 from rnnreranker.labels import targets
 from rnnreranker.labels.methods.base import Judged, JudgedContext, Labeler, VectorLabeler, contexts_of, docids_of
 from rnnreranker.labels.params import LabelParams

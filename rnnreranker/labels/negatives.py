@@ -14,15 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form, naming
-from rnnreranker.base.errors import InputError, brief, nearest, refuse
+from rnnreranker.base.command import phase
+from rnnreranker.base.errors import InputError, argument, brief, nearest, refuse
 from rnnreranker.base.files import check_writable, fingerprint, read_lines, write_atomically
-from rnnreranker.base.method import fields_of, find
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.request import asked
-from rnnreranker.base.settings import Params, check_names, hints_of, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.method import Form, fields_of, find, naming
+from rnnreranker.base.settings import Params, Written, asked, check_names, hints_of, setting
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.data.records import of_json, of_parquet
 from rnnreranker.labels.export import check_texts

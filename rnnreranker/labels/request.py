@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import argument, flag
-from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import problems_of, refuse
+from rnnreranker.base.errors import argument, flag, problems_of, refuse
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import fields_of, find, make_params, names
-from rnnreranker.base.process.backends import BACKENDS, check_backend
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, check_names, hints_of, is_file_name, sections_of, setting
-from rnnreranker.base.written_form import PRESET, Written
+from rnnreranker.base.jobs import BACKENDS, check_backend
+from rnnreranker.base.method import Form, fields_of, find, make_params, names, naming
+from rnnreranker.base.settings import (
+    PRESET,
+    Params,
+    Request,
+    Written,
+    check_names,
+    hints_of,
+    is_file_name,
+    sections_of,
+    setting,
+)
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.labels.methods.base import Source

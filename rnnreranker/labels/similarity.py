@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.threads import one_blas_thread
+from rnnreranker.base.jobs import one_blas_thread
 from rnnreranker.rnn import RnnParams, jaccard_similarity, mixture
 from rnnreranker.rnn.graph import graph_jaccard, probe_similarities
 

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, brief
-from rnnreranker.base.files import write_atomically
-from rnnreranker.base.given import path_of
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.strict import parse_record
+from rnnreranker.base.command import phase
+from rnnreranker.base.errors import InputError, brief, path_of
+from rnnreranker.base.files import parse_record, write_atomically
 
 if TYPE_CHECKING:
     import pandas

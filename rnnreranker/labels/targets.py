@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, brief
-from rnnreranker.base.given import instance_of, numbers_of
+from rnnreranker.base.errors import InputError, brief, instance_of, numbers_of
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.similarity import VectorSimilarity
 from rnnreranker.rnn import RnnParams, checks

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.device import Devices, devices_of
-from rnnreranker.base.errors import InputError, brief
-from rnnreranker.base.given import count_of
+from rnnreranker.base.errors import InputError, brief, count_of
 from rnnreranker.base.method import Inputs, settings_of
 from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
 from rnnreranker.parts.vectors.together import notice_mismatch

@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rnnreranker.base import settings
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.checksums import DESCRIPTION, noted_files
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.errors import InputError, argument
+from rnnreranker.base.files import fingerprint, read_json
 from rnnreranker.base.method import find, methods, names
-from rnnreranker.base.request import Share
-from rnnreranker.base.settings import hints_of
-from rnnreranker.base.strict import read_json
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Share, Written, hints_of
 from rnnreranker.data.document import Document
 
 BLOCK = 512  # documents processed together

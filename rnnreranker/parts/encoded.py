@@ -14,7 +14,7 @@ from rnnreranker.base.command import counted, say
 from rnnreranker.base.device import Devices, least_cosine
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.data.document import Document
 from rnnreranker.parts.base import Part, described_part
 from rnnreranker.parts.vectors.npy_files import put_arrays

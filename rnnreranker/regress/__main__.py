@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import SHOWN, nearest, refuse
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Request, setting
 
 if TYPE_CHECKING:
     from rnnreranker.base.record import Record
@@ -110,7 +109,7 @@ def _check(args: RegressRequest, folder: Path) -> bool:
 
 def _published(folder: Path, args: RegressRequest) -> int:
     """Measure published run files; 1 if one cannot be measured, 2 if none has these names."""
-    from rnnreranker.base.tables import print_table
+    from rnnreranker.base.command import print_table
     from rnnreranker.regress.pages.published import run_files
     from rnnreranker.regress.papers.listing import print_matrix
     from rnnreranker.regress.papers.matrix import Matrix
@@ -183,7 +182,7 @@ def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
 
 
 def _print_values(plan: Plan, records: Sequence[Record], states: Mapping[tuple[str, str], State]) -> None:
-    from rnnreranker.base.tables import print_table
+    from rnnreranker.base.command import print_table
     from rnnreranker.regress.records import is_run
 
     for query_set in plan.query_sets:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import array_of
+from rnnreranker.base.errors import InputError, array_of
 
 
 def vectors(values: Any, name: str, shape: str) -> np.ndarray:

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.command import cores, notice
-from rnnreranker.base.errors import InputError, ParameterError
-from rnnreranker.base.given import count_of, instance_of
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.process.threads import one_blas_thread
+from rnnreranker.base.command import cores, notice, phase
+from rnnreranker.base.errors import InputError, ParameterError, count_of, instance_of
+from rnnreranker.base.jobs import one_blas_thread
 from rnnreranker.rnn import dense, mixture, reference
 from rnnreranker.rnn.params import RnnParams
 

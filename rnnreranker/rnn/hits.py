@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import instance_of, numbers_of
+from rnnreranker.base.errors import InputError, instance_of, numbers_of
 from rnnreranker.rnn import checks
 from rnnreranker.rnn.api import given_similarity, rnn_similarity
 from rnnreranker.rnn.params import RnnParams

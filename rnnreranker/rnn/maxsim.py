@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.base.command import cores
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import count_of
+from rnnreranker.base.errors import InputError, count_of
 from rnnreranker.rnn import checks
 from rnnreranker.rnn.contexts import in_threads
 

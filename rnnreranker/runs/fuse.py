@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.settings import Params, hints_of, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.command import notice, phase
+from rnnreranker.base.errors import InputError, argument, nearest
+from rnnreranker.base.settings import Params, Written, hints_of, setting
 from rnnreranker.runs.columns import Docids, numbered
 from rnnreranker.runs.ordering import ascending, steps
 from rnnreranker.runs.run import Run

@@ -8,8 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from rnnreranker.base.command import notice
-from rnnreranker.base.process.phases import phase
+from rnnreranker.base.command import notice, phase
 from rnnreranker.base.settings import Params, hints_of, setting
 from rnnreranker.runs.columns import Docids, encode
 from rnnreranker.runs.ordering import ascending

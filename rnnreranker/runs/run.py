@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.phases import phase
 from rnnreranker.runs.columns import Docids, encode, repeated_entry
 from rnnreranker.runs.ordering import best_first, by_docid, offsets_of
 

@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import flag
-from rnnreranker.base.chosen_method import SOURCES, Form
-from rnnreranker.base.errors import InputError, nearest, problems_of
+from rnnreranker.base.command import phase
+from rnnreranker.base.errors import InputError, flag, nearest, problems_of
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import find, names
-from rnnreranker.base.process import phases
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written_form import PRESET, Written
+from rnnreranker.base.method import SOURCES, Form, find, names
+from rnnreranker.base.settings import PRESET, Written, hints_of
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import MEASURES, protocol_of, relevant_from
 from rnnreranker.rnn.params import RnnParams
@@ -44,7 +40,7 @@ USAGE = "python -m rnnreranker.search --index INDEX (--topics TOPICS | --query T
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    phases.spent.clear()
+    command.spent.clear()
     args = make_parser().parse_args(argv)
     from rnnreranker.search.own_documents import documents_of  # --help needs none of these
     from rnnreranker.search.pipeline import open_pipeline
@@ -76,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
         if qrels is not None:
             _evaluate(wanted.measures, work, runs, qrels)
     said = f"{command.counted(len(stages[0]), 'query', 'queries')} on {request.devices or 'cpu'}"
-    command.say(f"{said}: {phases.summary()}")
+    command.say(f"{said}: {command.summary()}")
     return 0
 
 

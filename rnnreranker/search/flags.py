@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.written_form import PRESET, Written
+from rnnreranker.base.method import Form
+from rnnreranker.base.settings import PRESET, Written
 from rnnreranker.rnn import RnnParams
 
 EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that help shows

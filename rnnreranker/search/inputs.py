@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import progress
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.parts.texts import Texts, texts_of
 
 if TYPE_CHECKING:

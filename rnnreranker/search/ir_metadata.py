@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.command import cores
 from rnnreranker.base.files import STDOUT, write_atomically
 from rnnreranker.base.record import commit, versions
-from rnnreranker.base.settings import check_names, located
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written, check_names, located
 from rnnreranker.data.irds import ir_datasets_id
 
 if TYPE_CHECKING:

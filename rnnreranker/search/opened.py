@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.device import EXACT
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import path_of
+from rnnreranker.base.errors import InputError, path_of
+from rnnreranker.base.method import Form
 from rnnreranker.base.settings import check_names
 from rnnreranker.data.documents import GivenDocuments
 from rnnreranker.data.fields import asked_fields

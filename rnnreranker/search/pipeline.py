@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Chosen, choose, needs_together
-from rnnreranker.base.command import say
-from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
-from rnnreranker.base.method import GIVEN, Inputs, find
-from rnnreranker.base.process.phases import phase
+from rnnreranker.base.command import phase, say
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument
+from rnnreranker.base.method import GIVEN, Chosen, Inputs, choose, find, needs_together
 from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.base import givers

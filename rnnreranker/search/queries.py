@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.command import phase
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError, RnnrerankerError
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.errors import InputError, RnnrerankerError, argument
+from rnnreranker.base.method import Form
+from rnnreranker.base.settings import Written
 from rnnreranker.encode.params import EncoderParams
 
 if TYPE_CHECKING:

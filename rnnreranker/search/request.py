@@ -8,14 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import SOURCES, Chosen, Form, as_list, choose, choose_all
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, nearest, problems_of, refuse
-from rnnreranker.base.given import is_utf8
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting
-from rnnreranker.base.written_form import Written, read_joined
+from rnnreranker.base.errors import InputError, argument, is_utf8, nearest, problems_of, refuse
+from rnnreranker.base.method import SOURCES, Chosen, Form, as_list, choose, choose_all
+from rnnreranker.base.settings import Request, Written, read_joined, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import asked
+from rnnreranker.base.errors import InputError, argument
+from rnnreranker.base.settings import asked
 from rnnreranker.runs import Run
 from rnnreranker.search.own_documents import documents_of, without_own
 from rnnreranker.search.request import SearchRequest, check

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.command import say
-from rnnreranker.base.tables import print_table
+from rnnreranker.base.command import print_table, say
 from rnnreranker.index.opening import IndexOnDisk
 from rnnreranker.search.inputs import texts_in
 

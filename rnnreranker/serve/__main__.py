@@ -7,8 +7,7 @@ import os
 from collections.abc import Sequence
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import for_others
-from rnnreranker.base.errors import require
+from rnnreranker.base.errors import for_others, require
 from rnnreranker.serve.request import TOKEN, Limits, ServeRequest
 
 EPILOG = """examples:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from rnnreranker.base.chosen_method import as_list
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.threads import one_blas_thread
-from rnnreranker.base.written_form import Written, read_joined
+from rnnreranker.base.jobs import one_blas_thread
+from rnnreranker.base.method import as_list
+from rnnreranker.base.settings import Written, read_joined
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.search.explain import drawing, taken_apart
 from rnnreranker.search.explain.page import membership, title

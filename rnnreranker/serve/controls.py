@@ -5,8 +5,7 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from rnnreranker.base.chosen_method import SOURCES, choose
-from rnnreranker.base.method import defaults_of, fields_of, first_line, methods
+from rnnreranker.base.method import SOURCES, choose, defaults_of, fields_of, first_line, methods
 from rnnreranker.base.settings import hints_of
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.request import AUTO, HYBRID, SearchRequest

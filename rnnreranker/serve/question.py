@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from rnnreranker.base.chosen_method import Chosen, as_list
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import is_file_name
-from rnnreranker.base.written_form import Written, read_joined
+from rnnreranker.base.method import Chosen, as_list
+from rnnreranker.base.settings import Written, is_file_name, read_joined
 from rnnreranker.search.request import AUTO, SearchRequest
 from rnnreranker.serve.request import Limits
 

@@ -7,10 +7,8 @@ import re
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import refuse
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, setting
+from rnnreranker.base.errors import argument, refuse
+from rnnreranker.base.settings import Params, Request, setting
 from rnnreranker.data.names import BUILT_IN, QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.search.defaults import ENCODER, INDEX

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rnnreranker.base.chosen_method import choose
-from rnnreranker.base.errors import InputError, refuse
-from rnnreranker.base.given import is_utf8
+from rnnreranker.base.errors import InputError, is_utf8, refuse
+from rnnreranker.base.method import choose
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import rerank_hits
 from rnnreranker.runs import Run

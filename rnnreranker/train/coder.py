@@ -15,9 +15,8 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.coder import (
     CandidateScorer,

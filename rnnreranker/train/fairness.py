@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.errors import InputError, argument, refuse
 from rnnreranker.base.files import read_lines
 from rnnreranker.base.settings import as_number
 from rnnreranker.runs.columns import check_id

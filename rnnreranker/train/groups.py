@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
-from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.errors import InputError, argument, refuse
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.method import Inputs
 from rnnreranker.index.opening import IndexOnDisk, open_index

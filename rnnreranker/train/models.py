@@ -7,9 +7,8 @@ from abc import ABC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import refuse, require
-from rnnreranker.base.process.phases import phase
+from rnnreranker.base.command import phase
+from rnnreranker.base.errors import argument, refuse, require
 from rnnreranker.base.settings import Params
 from rnnreranker.train import params as settings
 

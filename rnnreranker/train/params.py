@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Literal
 
 import yaml
 
-from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import names
+from rnnreranker.base.method import choose, names
 from rnnreranker.base.settings import Params, check_names, hints_of, setting
 from rnnreranker.train.losses import Loss
 

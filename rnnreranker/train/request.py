@@ -9,19 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rnnreranker.base.apart import check_apart
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.command import counted, notice, say
+from rnnreranker.base.command import check_apart, counted, notice, phase, say
 from rnnreranker.base.device import AUTO, trained_on
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.locks import alone
-from rnnreranker.base.method import Inputs, find, methods, names
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.request import Request, asked
-from rnnreranker.base.settings import hints_of, located, setting
-from rnnreranker.base.written_form import PRESET, Written
+from rnnreranker.base.jobs import alone
+from rnnreranker.base.method import Form, Inputs, find, methods, names
+from rnnreranker.base.settings import PRESET, Request, Written, asked, hints_of, located, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.encode.params import EncoderParams, ScorerParams
 from rnnreranker.search.defaults import INDEX

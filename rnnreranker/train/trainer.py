@@ -16,10 +16,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, ParameterError, argument
 from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
-from rnnreranker.base.process import phases
 from rnnreranker.encode import model_folder
 from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary, load_whole
 from rnnreranker.train.losses import Loss, divergence
@@ -146,7 +145,7 @@ class Learner:
         return self.params.max_steps or math.ceil(self.params.epochs * self.epoch)
 
 
-class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.private.transformers
+class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.private
     """Trains a learner; random draws depend on seed, step and pass alone.
 
     Attributes:
@@ -197,7 +196,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
         learner, step = self.learner, int(self.state.global_step)
-        phases.tell(lambda: f"step {step + 1} of {self.state.max_steps}")
+        command.tell(lambda: f"step {step + 1} of {self.state.max_steps}")
         self.seen += inputs.pop("rows")
         self._pass = self._pass + 1 if learner.step == step else 0
         learner.step, learner.rng = step, np.random.default_rng([self.params.seed, step, self._pass])
@@ -304,7 +303,7 @@ def fit(
     transformers.set_seed(params.seed)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    with phases.phase("loading the model"):
+    with command.phase("loading the model"):
         learner = learns(start, params, inputs, device)
     learner.model.to(device)
     made = {"model": kind, "params": params.described(), "encoder": learner.encoder, **learner.made}

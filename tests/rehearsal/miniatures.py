@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.files import write_json
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.data.documents import load_documents
 
 DOCUMENTS, TOPICS = 300, 12

@@ -12,7 +12,7 @@ from page_data.before_and_after import FAINT, INK, before_and_after
 from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, MIXTURE, PUBLIC, StageTable, stage_table
 from page_data.rivals import gains_and_times, rivals
 from page_data.study_table import picture
-from rnnreranker.base.figures import new_figure, save_figure
+from rnnreranker.base.pages import new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,9 +11,8 @@ import numpy as np
 import pyterrier
 
 from rnnreranker.base.checksums import DESCRIPTION
-from rnnreranker.base.chosen_method import as_list, choose
-from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.given import array_of, count_of
+from rnnreranker.base.errors import InputError, array_of, count_of, require
+from rnnreranker.base.method import as_list, choose
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.parts.vectors import QueryVectors, VectorSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.late_names import late_names
+from rnnreranker.base import late_names
 
 if TYPE_CHECKING:
     from rnnreranker.adapters.rag.haystack import HaystackRnnReranker as HaystackRnnReranker

@@ -6,8 +6,7 @@ import dataclasses
 
 from rnnreranker.adapters.stores.hits import Params, pairs, rerank_returned
 from rnnreranker.adapters.stores.metrics import metric_of
-from rnnreranker.base.errors import require
-from rnnreranker.base.given import count_of
+from rnnreranker.base.errors import count_of, require
 from rnnreranker.rnn.hits import params_of
 
 require("haystack", "a component of Haystack", "'rnnreranker[haystack]'")

@@ -7,8 +7,7 @@ from typing import Any
 
 from rnnreranker.adapters.stores.hits import pairs, rerank_returned
 from rnnreranker.adapters.stores.metrics import metric_of
-from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.given import count_of
+from rnnreranker.base.errors import InputError, count_of, require
 from rnnreranker.rnn.hits import params_of
 
 require("langchain_core", "a retriever of LangChain", "'rnnreranker[langchain]'")

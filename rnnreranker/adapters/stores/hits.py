@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.adapters.stores.metrics import COSINE, L2, StoreMetric, compared, unit
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import array_of
+from rnnreranker.base.errors import InputError, array_of
 from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.hits import RerankedHits, params_of, rerank_hits
 from rnnreranker.rnn.params import RnnParams

@@ -9,8 +9,7 @@ import numpy as np
 
 from rnnreranker.adapters.stores.hits import NONE, Params, column_of, pairs, rerank_returned
 from rnnreranker.adapters.stores.metrics import metric_of
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import array_of, count_of
+from rnnreranker.base.errors import InputError, array_of, count_of
 from rnnreranker.parts.vectors.faiss_folder import WITHOUT_VECTORS
 from rnnreranker.rnn.hits import RerankedHits, params_of
 

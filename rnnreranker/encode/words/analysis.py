@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, setting
 
 Language = Literal["en", "zh"]

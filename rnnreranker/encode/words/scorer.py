@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_json
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.process.threads import one_torch_thread
+from rnnreranker.base.jobs import one_torch_thread
 from rnnreranker.encode.in_batches import padded
 from rnnreranker.encode.model_folder import config_of, content_of, loading
 from rnnreranker.encode.transformer import load_rest, load_whole, save_rest

@@ -8,12 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.command import notice, say
-from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, refuse
-from rnnreranker.base.request import asked
-from rnnreranker.base.settings import setting
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument, refuse
+from rnnreranker.base.method import Form, choose
+from rnnreranker.base.settings import asked, setting
 from rnnreranker.lab.query_set import VectorsRequest
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.command import progress
+from rnnreranker.base.command import phase, progress
 from rnnreranker.base.errors import InputError, ParameterError
-from rnnreranker.base.process.phases import phase
 from rnnreranker.lab.diagnose import measures
 from rnnreranker.lab.diagnose.measures import KNOWN, NEAR, PERSISTENCE, rounded, spread
 from rnnreranker.parts.vectors.of_run import query_rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base.pages import render
-from rnnreranker.base.request import asked
+from rnnreranker.base.settings import asked
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.lab.recover.similarities import OF_GRAPH, cases_of

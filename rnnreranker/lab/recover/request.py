@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose, naming, needs_together
-from rnnreranker.base.errors import nearest, refuse
-from rnnreranker.base.method import methods
-from rnnreranker.base.settings import check_names, hints_of, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.errors import argument, nearest, refuse
+from rnnreranker.base.method import Chosen, Form, as_list, choose, methods, naming, needs_together
+from rnnreranker.base.settings import Written, check_names, hints_of, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS
 from rnnreranker.lab.query_set import VectorsRequest

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.command import phase
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.method import Inputs
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.lab.query_set import read_query_set
 from rnnreranker.lab.recover.request import COLLECTIVE, RecoverRequest
 from rnnreranker.labels import LabelParams

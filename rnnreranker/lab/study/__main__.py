@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import hints_of, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.errors import argument
+from rnnreranker.base.settings import Request, Written, hints_of, setting
 from rnnreranker.lab.flags import print_report, recorded
 from rnnreranker.lab.study.request import EVERYDAY, USUAL, StudyRequest
 from rnnreranker.lab.study.studying import study

@@ -9,15 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Chosen, Form, choose
 from rnnreranker.base.device import ComputesOnDevices, trained_on
-from rnnreranker.base.errors import InputError, nearest, refuse
-from rnnreranker.base.method import fields_of, find, methods
-from rnnreranker.base.process.backends import CLUSTERS, check_backend
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, hints_of, located, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.errors import InputError, argument, nearest, refuse
+from rnnreranker.base.jobs import CLUSTERS, check_backend
+from rnnreranker.base.method import Chosen, Form, choose, fields_of, find, methods
+from rnnreranker.base.settings import Params, Request, Written, hints_of, located, setting
 from rnnreranker.data.names import QRELS
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS

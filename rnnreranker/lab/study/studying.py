@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.command import progress, say
-from rnnreranker.base.process.backends import CLUSTERS, do_parts
-from rnnreranker.base.request import asked
+from rnnreranker.base.jobs import CLUSTERS, do_parts
+from rnnreranker.base.settings import asked
 from rnnreranker.lab.study import comparisons
 from rnnreranker.lab.study.request import Arm, StudyRequest, check
 from rnnreranker.lab.study.tasks import Task, tasks_of

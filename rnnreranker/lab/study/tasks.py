@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.splits import FOLDS, PARTS, parts_of
 from rnnreranker.data.topics import check_held_out

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint, write_json
-from rnnreranker.base.locks import alone
+from rnnreranker.base.files import fingerprint, read_json, write_json
+from rnnreranker.base.jobs import alone, one_torch_thread
 from rnnreranker.base.method import find
-from rnnreranker.base.process.threads import one_torch_thread
-from rnnreranker.base.strict import read_json
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.lab.study.comparisons import Values, distances_of, means_of, values_of
 from rnnreranker.lab.study.request import BASE, KIND, TO_TRAIN, Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task

@@ -11,8 +11,7 @@ from typing import Any
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.request import Request
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Request, setting
 from rnnreranker.lab.flags import print_report, recorded
 from rnnreranker.lab.tune.request import TuneRequest, TuneTrainRequest, check
 from rnnreranker.rnn import RnnParams

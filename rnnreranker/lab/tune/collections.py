@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.strict import read_yaml
+from rnnreranker.base.errors import InputError, argument
+from rnnreranker.base.files import read_yaml
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.tune.request import NEEDED, TuneRequest, check
 from rnnreranker.lab.tune.reranking import Objective

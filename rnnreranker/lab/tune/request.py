@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.device import AUTO, ComputesOnDevices
-from rnnreranker.base.errors import InputError, refuse, require
-from rnnreranker.base.settings import hints_of, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.errors import InputError, argument, refuse, require
+from rnnreranker.base.method import Form, choose
+from rnnreranker.base.settings import Written, hints_of, setting
 from rnnreranker.data.names import QRELS
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS

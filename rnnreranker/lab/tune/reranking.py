@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base import command
+from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
 from rnnreranker.evaluate.scores import check_judged, judged_documents

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rnnreranker.base.errors import InputError, brief, require
+from rnnreranker.base.files import read_yaml
 from rnnreranker.base.settings import Hint, Params, check_names, hints_of, located
-from rnnreranker.base.strict import read_yaml
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.params import TrainParams

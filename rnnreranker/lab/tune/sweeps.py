@@ -14,7 +14,7 @@ import yaml
 
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.figures import new_axes, save_figure
+from rnnreranker.base.pages import new_axes, save_figure
 from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.lab.tune.trials import Rows

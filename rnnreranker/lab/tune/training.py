@@ -12,7 +12,7 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import fields_of, find
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.settings import Written
 from rnnreranker.lab.study.request import Arm
 from rnnreranker.lab.study.tasks import task_of, with_positive
 from rnnreranker.lab.study.trial import Studied

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice, progress, say
-from rnnreranker.base.errors import InputError, ParameterError, require
+from rnnreranker.base.errors import InputError, ParameterError, argument, require
 from rnnreranker.base.files import write_atomically
-from rnnreranker.base.locks import alone
+from rnnreranker.base.jobs import alone
 from rnnreranker.base.pages import render
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.tune.space import Space

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from rnnreranker.base.chosen_method import Chosen, choose
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import Params, context_setting, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.method import Chosen, choose
+from rnnreranker.base.settings import Params, Written, context_setting, setting
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import ContextLabeler, JudgedContext, Source
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams

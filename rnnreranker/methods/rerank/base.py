@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import progress, say
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import instance_of
+from rnnreranker.base.errors import InputError, argument, instance_of
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.methods.base import SearchMethod
 from rnnreranker.parts.vectors.exact import all_finite
@@ -153,7 +151,7 @@ class Reranker(SearchMethod):
             InputError: a query without text or vector, a candidate without vector or text (missing="error"), other
                 dimensions or rows, NaN or infinite vectors or scores.
         """
-        from rnnreranker.base.process.threads import one_blas_thread
+        from rnnreranker.base.jobs import one_blas_thread
 
         rows, usable = self._usable(run)
         vectors = self.vectors_of(run, query_vectors)

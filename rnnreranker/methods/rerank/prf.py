@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.chosen_method import Chosen, choose
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import methods
+from rnnreranker.base.method import Chosen, choose, methods
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, inner_products
 from rnnreranker.methods.rerank.late import LateReranker

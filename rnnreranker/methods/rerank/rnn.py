@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.base.chosen_method import SOURCES
 from rnnreranker.base.errors import InputError, brief
-from rnnreranker.base.method import Inputs
+from rnnreranker.base.method import SOURCES, Inputs
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.api import given_similarity

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError, UnavailableError, no_space
 from rnnreranker.base.files import folder_written_whole
 from rnnreranker.base.java import library_output, start_java, whole_logging
-from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.parts.base import Part
 

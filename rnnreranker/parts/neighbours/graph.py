@@ -18,10 +18,8 @@ from typing import IO, Any
 import numpy as np
 
 from rnnreranker.base.checksums import check_files
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import file_digest, fingerprint, write_json
-from rnnreranker.base.given import path_of
-from rnnreranker.base.strict import read_json
+from rnnreranker.base.errors import InputError, path_of
+from rnnreranker.base.files import file_digest, fingerprint, read_json, write_json
 from rnnreranker.parts.vectors.ids import HasDocids, Ids, IdTable, byte_hashes, docnos_of
 
 PART = "neighbours"  # the folder inside an index

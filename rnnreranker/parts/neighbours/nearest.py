@@ -13,7 +13,7 @@ from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.java import start_java
-from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
+from rnnreranker.base.jobs import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.neighbours.on_device import OnDevice
 from rnnreranker.parts.postings.source import InMemory, Postings, best_products, bm25_weights, count_words
 from rnnreranker.parts.vectors import VectorSource

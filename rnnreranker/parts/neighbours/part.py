@@ -16,16 +16,13 @@ from typing import Any, Literal
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.checksums import check_files
 from rnnreranker.base.command import cores, counted, progress, say
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import fingerprint, folder_written_whole
 from rnnreranker.base.java import start_java
-from rnnreranker.base.process.backends import do_parts
-from rnnreranker.base.process.threads import one_blas_thread
-from rnnreranker.base.request import Share
-from rnnreranker.base.settings import setting
+from rnnreranker.base.jobs import do_parts, one_blas_thread
+from rnnreranker.base.settings import Share, setting
 from rnnreranker.parts.base import Part, describe, described_part
 from rnnreranker.parts.neighbours import nearest
 from rnnreranker.parts.neighbours.graph import PART, VERSION, NeighbourGraph, open_neighbours, write_files

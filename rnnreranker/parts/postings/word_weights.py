@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rnnreranker.base.given import ids_of, instance_of, numbers_of
+from rnnreranker.base.errors import ids_of, instance_of, numbers_of
 from rnnreranker.base.settings import Params, setting
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint
-from rnnreranker.base.process.threads import one_faiss_thread
+from rnnreranker.base.jobs import one_faiss_thread
 from rnnreranker.encode.kinds import kept_at
 from rnnreranker.encode.late import special_tokens
 from rnnreranker.parts.ragged import OFFSETS

@@ -14,7 +14,7 @@ import numpy as np
 from rnnreranker.base.command import notice, progress
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
+from rnnreranker.base.jobs import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.vectors.exact import best_first, inner_products
 from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.stored import LARGE, Found, MappedRows, VectorSource, in_parts

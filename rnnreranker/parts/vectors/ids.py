@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, read_text, write_json
-from rnnreranker.base.given import ids_of
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.strict import read_json
+from rnnreranker.base.command import phase
+from rnnreranker.base.errors import InputError, ids_of, require
+from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, read_json, read_text, write_json
 from rnnreranker.parts.vectors.npy_files import map_array, put_array
 from rnnreranker.runs.columns import are_words, check_id
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import instance_of
+from rnnreranker.base.errors import InputError, argument, instance_of
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors.ids import HasDocids

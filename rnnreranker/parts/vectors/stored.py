@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, count_of, instance_of
 from rnnreranker.base.files import file_digest, fingerprint
-from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.parts.vectors.exact import all_finite, by_blocks, exact_search
 from rnnreranker.parts.vectors.ids import HasDocids, Ids
 

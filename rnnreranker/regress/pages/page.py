@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rnnreranker.base.command import interval
 from rnnreranker.base.pages import render
 from rnnreranker.base.record import Record
-from rnnreranker.base.tables import interval
 from rnnreranker.regress.plans.maker import make_plan
 from rnnreranker.regress.specs.entries import UNITS, Spec, models_in, needs_of, needs_text, with_folders
 

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rnnreranker.base.command import say
+from rnnreranker.base.command import print_table, say
 from rnnreranker.base.record import Record
-from rnnreranker.base.tables import print_table
 from rnnreranker.regress.papers.matrix import Matrix, counted
 from rnnreranker.regress.papers.paper import paper_names
 from rnnreranker.regress.plans.maker import make_plan

@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.arguments import flag
-from rnnreranker.base.chosen_method import choose
+from rnnreranker.base.errors import flag
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.method import find, names
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.method import choose, find, names
+from rnnreranker.base.settings import Written
 from rnnreranker.encode.params import QUERY_SIDE
 from rnnreranker.index.request import USUAL, settings_with_flags
 from rnnreranker.parts.base import part, parts_of

@@ -12,12 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.arguments import flag
-from rnnreranker.base.chosen_method import choose
-from rnnreranker.base.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
-from rnnreranker.base.settings import words
-from rnnreranker.base.strict import read_json
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError, flag
+from rnnreranker.base.files import read_json
+from rnnreranker.base.method import choose
+from rnnreranker.base.settings import Written, words
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.entries import (

@@ -22,12 +22,10 @@ from pydantic import (
     model_validator,
 )
 
-from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import UnavailableError, nearest, refuse
-from rnnreranker.base.method import PACKAGE, find
-from rnnreranker.base.private.python import flags_of_parser
-from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.method import PACKAGE, choose, find
+from rnnreranker.base.private import flags_of_parser
+from rnnreranker.base.settings import Written, hints_of
 from rnnreranker.data import local
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_path, left_out
 from rnnreranker.data.qrels import named_protocol

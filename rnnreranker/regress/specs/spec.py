@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from rnnreranker.base.errors import InputError, nearest, refuse
-from rnnreranker.base.files import read_text
+from rnnreranker.base.files import KeyPath, parse_yaml, read_text
 from rnnreranker.base.method import methods, names
-from rnnreranker.base.strict import KeyPath, parse_yaml
 from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.entries import NOWHERE, Entry, QuerySet, Spec, models_in
 

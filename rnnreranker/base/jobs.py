@@ -1,4 +1,4 @@
-"""Workers for the parts of a long job: threads or processes by joblib, or a Dask or Ray cluster."""
+"""Jobs: workers by joblib, a Dask or a Ray cluster; threads of libraries; locks between processes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.arguments import argument, in_command, of_command
-from rnnreranker.base.errors import InputError, UnavailableError, require
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError, UnavailableError, argument, in_command, of_command, require
 
 CLUSTERS = {"dask": "distributed", "ray": "ray"}  # backend → its package
 BACKENDS = ("threads", "loky", *CLUSTERS)
@@ -115,3 +118,98 @@ def _called(do: Callable[..., Any], part: tuple[Any, ...], by_command: bool) -> 
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     with of_command() if by_command else contextlib.nullcontext():
         do(*part)
+
+
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # looks through the loaded libraries: once, numpy's BLAS is among them
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread; blocks of several threads may overlap."""
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _libraries().limit(limits=1, user_api="blas")
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.restore_original_limits()
+                _limit = None
+
+
+@contextlib.contextmanager
+def one_faiss_thread(faiss: Any) -> Iterator[None]:
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+@contextlib.contextmanager
+def one_torch_thread() -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def alone(output: Path, waiting: str = "", *, doing: str = "") -> Iterator[bool]:
+    """A block that one process at a time runs for an output, by the file `.NAME.lock`; yields whether it waited.
+
+    The same thread may enter it again.
+
+    Args:
+        waiting: the line that is printed before it waits.
+        doing: the work of another process; then this one does not wait.
+
+    Raises:
+        InputError: a folder that cannot be written; with `doing`, a lock that another process holds.
+    """
+    from filelock import FileLock, Timeout
+
+    path = output.with_name(f".{output.name}.lock")
+    lock = FileLock(path, is_singleton=True)
+    busy = InputError(f"{output}: another process is {doing}; wait for it, or give another --output")
+    if lock.is_locked:  # by this thread
+        if doing:
+            raise busy
+        yield False
+        return
+    waited = False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout:
+        if doing:
+            raise busy from None
+        waited = True
+        say(waiting)
+        lock.acquire()
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written ({error.strerror or error}); choose another folder") from None
+    try:
+        yield waited
+    finally:
+        with suppress(OSError):  # the next process takes the file as it is; Windows removes it when it is free
+            path.unlink()
+        lock.release()

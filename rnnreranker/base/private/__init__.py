@@ -1,1 +1,0 @@
-"""Names of other libraries that these do not call public, one file a library, with the versions they were seen in."""

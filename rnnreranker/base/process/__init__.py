@@ -1,1 +1,0 @@
-"""The process that a command is: what it is at, its threads of BLAS."""
