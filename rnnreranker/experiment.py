@@ -349,9 +349,9 @@ def make_parser() -> Any:
     """The parser of the command."""
     text = "Say what systems are worth on your topics, and whether reranking helps there."
     parser = command.parser("experiment", text, EPILOG)
-    command.add_request_flags(parser, ExperimentRequest, "index", "topics", "qrels", "systems")
+    command.add_flags(parser, ExperimentRequest, "index", "topics", "qrels", "systems")
     group = parser.add_argument_group("how")
-    command.add_request_flags(group, ExperimentRequest, "measures", "protocol", "hits", *HOW, "output")
+    command.add_flags(group, ExperimentRequest, "measures", "protocol", "hits", *HOW, "output")
     return parser
 
 

@@ -91,9 +91,9 @@ def main(argv: Sequence[str]) -> int:
 
 def make_parser() -> Any:
     parser = command.parser("fuse", "Fuse runs of the same queries into one; make documents of passages.", EPILOG)
-    command.add_words(parser, "runs", "RUN", "TREC or MS MARCO files, plain or .gz")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO files, plain or .gz")
     flags = ("output", "method", "hits", "aggregate", "output_format", "tag")
-    command.add_request_flags(parser, FuseRequest, *flags)
+    command.add_flags(parser, FuseRequest, *flags)
     return parser
 
 

@@ -38,10 +38,10 @@ def make_parser() -> Any:
     parser = command.parser("negatives", text, EPILOG, usage=USAGE)
     names = ["run", "qrels", "index", "topics", "encoded_queries", "encoder", "documents", "fields", "relevant"]
     names += ["threads", "device", "compute_dtype", "output"]
-    command.add_request_flags(parser, NegativesRequest, *names)
+    command.add_flags(parser, NegativesRequest, *names)
     mining = parser.add_argument_group("mining")
-    command.add_request_flags(mining, NegativesRequest, "filter", filter="NAME")
-    command.add_dataclass_flags(mining, NegativeParams, {"filter"})
+    command.add_flags(mining, NegativesRequest, "filter", filter="NAME")
+    command.add_flags(mining, NegativeParams, skip={"filter"})
     similarity = parser.add_argument_group(
         "similarity, of the filters rnn and joint (any setting of rnn is a flag too)"
     )

@@ -53,7 +53,7 @@ def test_every_limit_is_said(values: dict[str, object], said: str) -> None:
 def parsed(*argv: str) -> argparse.Namespace:
     parser = command.parser("test", "")
     parser.add_argument("--preset")
-    command.add_dataclass_flags(parser, Wing)
+    command.add_flags(parser, Wing)
     return parser.parse_args(argv)
 
 

@@ -39,7 +39,7 @@ from rnnreranker.base.errors import (
 from rnnreranker.base.method import KINDS
 from rnnreranker.base.method import names as known_methods
 from rnnreranker.base.private import flags_of_parser
-from rnnreranker.base.settings import Hint, Params, as_number, hints_of
+from rnnreranker.base.settings import Params, as_number, hints_of
 
 OFTEN = 0.2  # seconds between two lines on a terminal
 LOGGED, LOGGED_AT_LEAST = 10.0, 600.0  # seconds between two lines in a log file: the first, which doubles, the longest
@@ -343,79 +343,56 @@ def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
         return kind(**typed, **given)
 
 
-def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> None:
-    """Add the flags of fields of a request. A field with the default True has the flag `--no-NAME`.
-
-    Args:
-        names: of the fields, in the order of the help.
-        metavars: name → value in the help, for fields without one; "" hides the flag.
-    """
-    for name in names:
-        hint = hints_of(kind)[name]
-        default, about = hint.field.default, hint.field.metadata
-        text = f"{', '.join(known_methods(about['method'])) if about['method'] else ''}{about['help']}"
-        text += f": {', '.join(hint.words)}" if hint.words else ""
-        if hint.number is not bool and default not in (None, dataclasses.MISSING, (), ""):
-            text += f" (default: {' '.join(map(str, default)) if isinstance(default, tuple) else default})"
-        options: dict[str, Any] = {"default": default, "choices": hint.words or None}
-        if default is dataclasses.MISSING:
-            options |= {"default": None, "required": True}
-        if hint.number is bool:
-            options = {"default": default, "action": "store_const", "const": not default}
-        elif about["many"]:
-            options |= {"action": "append", "default": None}
-        elif hint.types[0] is Sequence:
-            options["nargs"] = "+"
-        shown = f"no_{name}" if default is True else hint.flag
-        _add_flag(group, hint, shown, text, metavars.get(name, about["metavar"] or None), dest=name, **options)
-
-
-def add_dataclass_flags(
+def add_flags(
     group: Any,
-    settings: type[Params],
+    kind: type,
+    *names: str,
     skip: Collection[str] = (),
-    base: Params | None = None,
     shown: Collection[str] | None = None,
+    base: Any = None,
+    before: str = "",
+    **metavars: str,
 ) -> None:
-    """Add a flag for each field of a settings class; `given` returns the typed ones.
+    """Add the flags of fields: of a request, for `request`, or of settings, for `given`.
+
+    A field of a request with the default True has the flag `--no-NAME`. The dataclass refuses what is no number.
 
     Args:
-        skip: fields without a flag; shown: fields in the help, None = all.
-        base: the defaults in the help; None = those of the class.
+        names: of the fields, in the order of the help; none = all but those to skip.
+        shown: fields in the help; None = all.
+        base: settings whose values are the defaults in the help; None = those of the class.
+        before: text before the help; metavars: name → value in the help.
     """
-    for name in hints_of(settings):
-        if name not in skip:
-            add_setting_flag(group, settings, name, base=base, hidden=shown is not None and name not in shown)
-
-
-def add_setting_flag(
-    group: Any, settings: type[Params], name: str, before: str = "", base: Params | None = None, hidden: bool = False
-) -> None:
-    """Add the flag of a setting; before: text before its help; base, hidden: as in `add_dataclass_flags`."""
-    hint = hints_of(settings)[name]
-    usual = hint.field.default if base is None else getattr(base, name)
-    usual = {"None": "none", "True": "yes", "False": "no"}.get(str(usual), usual)
-    text = f"{before}{hint.field.metadata['help']} (default: {usual})"
-    options: dict[str, Any] = {"metavar": hint.flag.upper()}
-    if hint.number is bool:
-        options = {"action": argparse.BooleanOptionalAction}
-    elif hint.words:
-        options = {"choices": [*hint.words, *hint.nones[1:]], "metavar": None}
-    _add_flag(group, hint, hint.flag, text, "" if hidden else None, dest=hint.flag, **options)
-
-
-def _add_flag(group: Any, hint: Hint, name: str, text: str, value: str | None, **options: Any) -> None:
-    """Add a flag; its dataclass refuses what is no number; value: its name in the help, "" hides the flag."""
-    if hint.number is not bool:
-        usual = value or ("N" if hint.number is int else hint.flag.upper())
-        reader: Any = functools.partial(as_number, kind=hint.number) if hint.number else str
-        options = {"metavar": usual, "type": float if float in hint.items else reader} | options
-    group.add_argument(flag(name), help=argparse.SUPPRESS if value == "" else text.replace("%", "%%"), **options)
-
-
-def add_words(parser: Any, name: str, metavar: str, about: str, least: int = 1) -> None:
-    """Add words without a flag, such as files; least: 0 or 1 of them."""
-    parser.add_argument(name, nargs="+" if least else "*", metavar=metavar, help=about)
+    of_settings = issubclass(kind, Params)
+    for name in names or [one for one in hints_of(kind) if one not in skip]:
+        hint = hints_of(kind)[name]
+        default, about, of_bool = hint.field.default, hint.field.metadata, hint.number is bool
+        usual, written = getattr(base, name, default), hint.flag
+        text = f"{before}{', '.join(known_methods(about['method'])) if about['method'] else ''}{about['help']}"
+        options: dict[str, Any] = (
+            {"dest": written, "default": None} if of_settings else {"dest": name, "default": default}
+        )
+        if of_bool and of_settings:
+            options["action"] = argparse.BooleanOptionalAction
+        elif of_bool:
+            options |= {"action": "store_const", "const": not default}
+            written = f"no_{name}" if default else written
+        else:
+            text += f": {', '.join(hint.words)}" if hint.words else ""
+            options["choices"] = [*hint.words, *hint.nones[1:]] if hint.words else None
+            options["metavar"] = (
+                metavars.get(name) or about["metavar"] or ("N" if hint.number is int else written.upper())
+            )
+            reader: Any = functools.partial(as_number, kind=hint.number) if hint.number else str
+            options["type"] = float if float in hint.items else reader
+            options |= {"nargs": "+"} if hint.types[0] is Sequence and not about["many"] else {}
+            options |= {"default": None, "action": "append"} if about["many"] else {}
+            options |= {"default": None, "required": True} if default is dataclasses.MISSING else {}
+        if of_settings or not (of_bool or usual in (None, dataclasses.MISSING, (), "")):
+            said = " ".join(map(str, usual)) if isinstance(usual, tuple) else str(usual)
+            text += f" (default: { ({'None': 'none', 'True': 'yes', 'False': 'no'}.get(said, said)) })"
+        hidden = shown is not None and name not in shown
+        group.add_argument(flag(written), help=argparse.SUPPRESS if hidden else text.replace("%", "%%"), **options)
 
 
 def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:

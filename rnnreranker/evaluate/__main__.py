@@ -54,11 +54,11 @@ def main(argv: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
-    command.add_words(parser, "runs", "RUN", "TREC or MS MARCO file, plain or .gz")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO file, plain or .gz")
     flags = ("qrels", "measures", "protocol", "common_topics", "per_query", "json", "index")
-    command.add_request_flags(parser, TableRequest, *flags)
+    command.add_flags(parser, TableRequest, *flags)
     group = parser.add_argument_group("comparison")
-    command.add_request_flags(group, TableRequest, "compare", "resamples", "seed")
+    command.add_flags(group, TableRequest, "compare", "resamples", "seed")
     return parser
 
 

@@ -129,15 +129,15 @@ def _tell(args: Any, built: Built, made: Sequence[str], started: float) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("index", "Make an index of documents, of one part or several.", EPILOG, usage=USAGE)
-    command.add_request_flags(parser, IndexRequest, "documents")
-    command.add_request_flags(parser, FlagsRequest, "fields", "append", "output", "check")
-    command.add_request_flags(parser, IndexRequest, "from_index", "overwrite", *HOW)
-    command.add_request_flags(parser, ShareRequest, "shard_id", "shard_num")
+    command.add_flags(parser, IndexRequest, "documents")
+    command.add_flags(parser, FlagsRequest, "fields", "append", "output", "check")
+    command.add_flags(parser, IndexRequest, "from_index", "overwrite", *HOW)
+    command.add_flags(parser, ShareRequest, "shard_id", "shard_num")
     group = parser.add_argument_group("parts")
-    command.add_request_flags(group, FlagsRequest, "parts")
+    command.add_flags(group, FlagsRequest, "parts")
     for one, hint in settings_with_flags():
         known = f"{', '.join(names(one.encoder))}; " if hint.field.name == "encoder" else ""
-        command.add_setting_flag(group, one.Params, hint.field.name, f"of {one.name}: {known}")
+        command.add_flags(group, one.Params, hint.field.name, before=f"of {one.name}: {known}")
     return parser
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker.base import command
-from rnnreranker.base.settings import ShareRequest, hints_of
+from rnnreranker.base.settings import ShareRequest
 from rnnreranker.labels.make import write_labels
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import LabelsRequest, add_similarity_flags, check, with_flags
@@ -53,10 +53,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("labels", text, EPILOG, usage=USAGE)
     groups = {title: parser.add_argument_group(title) if title else parser for title in FLAGS}
     for title, names in FLAGS.items():
-        command.add_request_flags(groups[title], LabelsRequest, *names.split())
+        command.add_flags(groups[title], LabelsRequest, *names.split())
     add_similarity_flags(groups[METHOD], SHOWN)
-    command.add_dataclass_flags(groups[METHOD], LabelParams, set(hints_of(LabelParams)) - set(EVERYDAY))
-    command.add_request_flags(groups[WORK], ShareRequest, "shard_id", "shard_num")
+    command.add_flags(groups[METHOD], LabelParams, *EVERYDAY)
+    command.add_flags(groups[WORK], ShareRequest, "shard_id", "shard_num")
     return parser
 
 

@@ -83,8 +83,8 @@ class SimilarityRequest(Request):
 
 def add_similarity_flags(group: Any, shown: Collection[str]) -> None:
     """Add the flags of `SimilarityRequest` and of rNN; the help shows only some."""
-    command.add_request_flags(group, SimilarityRequest, "source", "preset")
-    command.add_dataclass_flags(group, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=shown)
+    command.add_flags(group, SimilarityRequest, "source", "preset")
+    command.add_flags(group, RnnParams, skip=OF_THE_MIXTURE, base=RnnParams.preset("vectors"), shown=shown)
 
 
 def with_flags(name: str, args: Any, kind: type) -> Written:

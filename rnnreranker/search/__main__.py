@@ -79,14 +79,14 @@ def main(argv: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     text = "Retrieve candidates and rerank them by reciprocal nearest neighbours."
     parser = command.parser("search", text, EPILOG, usage=USAGE)
-    add = command.add_request_flags
+    add = command.add_flags
     add(parser, SearchRequest, "index", "topics", "encoded_queries", "query", "run", "encoder")
     retrieval = ("retrieve", "fuse", "hits", "remove_query", "prf", "expand", "bm25_index")
     add(parser.add_argument_group("retrieval"), SearchRequest, *retrieval)
     group = parser.add_argument_group("reranking (any setting of rnn is a flag too)")
     add(group, SearchRequest, "rerank")
     add(group, OutputRequest, "preset")
-    command.add_dataclass_flags(group, RnnParams, shown=EVERYDAY)
+    add(group, RnnParams, shown=EVERYDAY)
     add(group, OutputRequest, "source", "queries")
     add(group, SearchRequest, "missing", "documents", "fields", "device", "compute_dtype", "aggregate")
     out = parser.add_argument_group("output")

@@ -43,8 +43,8 @@ def make_parser() -> argparse.ArgumentParser:
     text = "Serve one index on this machine: a page to ask and rerank live, and a JSON API."
     parser = command.parser("serve", text, EPILOG)
     served = ("index", "mcp", "host", "port", "token", "topics", "qrels", "measures", "protocol", "encoder")
-    command.add_request_flags(parser, ServeRequest, *served)
-    command.add_dataclass_flags(parser.add_argument_group("limits of a request"), Limits)
+    command.add_flags(parser, ServeRequest, *served)
+    command.add_flags(parser.add_argument_group("limits of a request"), Limits)
     return parser
 
 

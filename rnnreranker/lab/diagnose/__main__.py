@@ -40,7 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of the command."""
     text = "Say from a run and its vectors whether reranking is likely to help."
     parser = command.parser("diagnose", text, EPILOG, usage=USAGE)
-    add = command.add_request_flags
+    add = command.add_flags
     add(parser, DiagnoseRequest, "run", "index", "topics", "encoded_queries", "sample")
     add(parser, LabFlags, "output")
     add(parser, DiagnoseRequest, "encoder", "threads")
@@ -48,7 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
     add(rerank, DiagnoseRequest, "rerank")
     add(rerank, LabFlags, "preset")
     add(rerank, DiagnoseRequest, "missing")
-    command.add_dataclass_flags(rerank, RnnParams, shown=flags.EVERYDAY)
+    add(rerank, RnnParams, shown=flags.EVERYDAY)
     return parser
 
 

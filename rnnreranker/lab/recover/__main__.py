@@ -49,14 +49,14 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of the command."""
     text = "Hide positives and see what finds them again; no training."
     parser = command.parser("recover", text, EPILOG, usage=USAGE)
-    add = command.add_request_flags
+    add = command.add_flags
     add(parser, RecoverRequest, "index", "topics", "encoded_queries", "qrels", "run", "encoder", "relevant", "unjudged")
     add(parser, RecoverRequest, "visible", "ablations", "threads")
     add(parser, LabFlags, "output")
     similarity = parser.add_argument_group("similarity (any setting of rnn is a flag too)")
     add(similarity, RecoverRequest, "source", "similarity")
     add(similarity, LabFlags, "preset")
-    command.add_dataclass_flags(similarity, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=SHOWN)
+    add(similarity, RnnParams, skip=OF_THE_MIXTURE, base=RnnParams.preset("vectors"), shown=SHOWN)
 
     beside = parser.add_argument_group("teachers beside the similarities")
     add(beside, RecoverRequest, "beside", "documents", "fields")

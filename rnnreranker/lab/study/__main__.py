@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import argument
-from rnnreranker.base.settings import Request, Written, hints_of, setting
+from rnnreranker.base.settings import Request, Written, setting
 from rnnreranker.lab.flags import print_report, recorded
 from rnnreranker.lab.study.request import EVERYDAY, USUAL, StudyRequest
 from rnnreranker.lab.study.studying import study
@@ -66,15 +66,14 @@ def main(argv: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the command."""
     parser = command.parser("study", "Train a model in every way, several times, and compare.", EPILOG, USAGE)
-    command.add_request_flags(parser, StudyRequest, "index", "topics", "qrels")
-    command.add_request_flags(parser, StudyFlags, "output")
+    command.add_flags(parser, StudyRequest, "index", "topics", "qrels")
+    command.add_flags(parser, StudyFlags, "output")
     for title, names in GROUPS.items():
         group = parser.add_argument_group(title)
-        command.add_request_flags(group, StudyRequest, *names)
+        command.add_flags(group, StudyRequest, *names)
         if title == "training":
-            others = [name for name in hints_of(TrainParams) if name not in EVERYDAY]
             usual = TrainParams(**USUAL["query"])
-            command.add_dataclass_flags(group, TrainParams, others, usual, [*{*EVERYDAY} - {"max_steps"}])
+            command.add_flags(group, TrainParams, *EVERYDAY, base=usual, shown={*EVERYDAY} - {"max_steps"})
     return parser
 
 

@@ -104,12 +104,12 @@ def main(argv: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the command."""
     parser = command.parser("tune", "Search the settings of rNN reranking that suit a query set.", EPILOG, USAGE)
-    add = command.add_request_flags
+    add = command.add_flags
     add(parser, TuneRequest, *SET, "encoded_queries", "encoder", "collections", "rule")
     add(parser.add_argument_group("held out"), TuneRequest, "folds", *TEST, "test_run")
     group = parser.add_argument_group("search (a setting that is given is held, all others are searched)")
     add(group, TuneRequest, "rerank")
-    command.add_dataclass_flags(group, RnnParams, shown=())
+    add(group, RnnParams, shown=())
     add(group, TuneRequest, "space", *SEARCH, "threads", "device", "compute_dtype", "sweep")
     add(group, TuneFlags, "preset")
     add(parser.add_argument_group("output"), TuneFlags, "output", "record", "plots")
@@ -120,7 +120,7 @@ def make_train_parser() -> argparse.ArgumentParser:
     """The parser of `tune train`."""
     text = "Search the settings of labels and of a training that suit a data set."
     parser = command.parser("tune train", text, TRAIN_EPILOG, TRAIN_USAGE)
-    add = command.add_request_flags
+    add = command.add_flags
     add(parser, TuneTrainRequest, *SET, "relevant")
     held = parser.add_argument_group("held out")
     add(held, TuneTrainRequest, "validation_share", "test_share", *TEST, "final_seeds")
