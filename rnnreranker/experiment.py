@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,9 +16,9 @@ import numpy as np
 from rnnreranker.base import command
 from rnnreranker.base.command import interval
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument, problems_of, refuse
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument, refuse
 from rnnreranker.base.files import check_writable, write_json
-from rnnreranker.base.settings import Request, asked, setting
+from rnnreranker.base.settings import Request, asked, located, setting
 from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
@@ -144,8 +145,12 @@ def check(request: ExperimentRequest) -> list[System]:
     texts = request.systems
     texts = split_at("|", texts) if isinstance(texts, str) else texts or []
     systems = list(dict.fromkeys(one for text in texts for one in (System.read(text).base, System.read(text))))
-    wrong = [(one, problems_of(lambda one=one: check_search(request_of(request, one)))) for one in systems]  # type: ignore[misc]
-    refuse(*((True, f"{one}: {problem}") for one, problems in wrong for problem in problems))
+
+    def check_system(system: System) -> None:
+        with located(str(system)):
+            check_search(request_of(request, system))
+
+    refuse(*(partial(check_system, one) for one in systems))
     check_writable(request.output)
     return systems
 

@@ -155,28 +155,28 @@ def check_apart(values: Mapping[str, Any], *, replaces: str | os.PathLike[str] |
         InputError: an output that is an input or another output, is inside an input folder, or replaces an input.
     """
     inputs = [
-        (f"{argument(name)} {path}", path)
+        (f"{argument(name)} {path}", Path(os.path.realpath(path)))
         for name, value in values.items()
         if name in READ
         for one in (value if isinstance(value, list | tuple) else [value])
         for path in _paths_in(one)
     ]
-    outputs = [
-        (argument(name), Path(value).expanduser())
-        for name, value in values.items()
-        if name in WRITTEN and isinstance(value, str | Path) and os.fspath(value) not in ("", "-")
-    ]
-    for position, (name, output) in enumerate(outputs):
-        for other, path in outputs[:position]:
-            if _same(path, output) and not path.is_dir():
-                raise InputError(f"{name} {output}: {other} writes this path too; give another name")
+    written: dict[Path, str] = {}
+    for name, value in values.items():
+        if name not in WRITTEN or not isinstance(value, str | Path) or os.fspath(value) in ("", "-"):
+            continue
+        output = Path(value).expanduser()
+        real, said = Path(os.path.realpath(output)), f"{argument(name)} {output}"
+        if real in written and (real.is_file() or not real.exists()):  # several may go to one folder or device
+            raise InputError(f"{said}: {written[real]} writes this path too; give another name")
+        written[real] = argument(name)
         for given, path in inputs:
-            if _same(path, output):
-                raise InputError(f"{name} {output}: the command reads it ({given}); give another name")
-            if _holds(path, output):
-                raise InputError(f"{name} {output}: is inside a folder that the command reads ({given}); give another")
+            if path == real:
+                raise InputError(f"{said}: the command reads it ({given}); give another name")
+            if path in real.parents:
+                raise InputError(f"{said}: is inside a folder that the command reads ({given}); give another")
     for given, path in inputs if replaces is not None else ():
-        if _holds(Path(replaces).expanduser(), path):  # type: ignore[arg-type]
+        if Path(os.path.realpath(Path(replaces).expanduser())) in path.parents:  # type: ignore[arg-type]
             raise InputError(f"{replaces}: is written as a whole, but {given} is inside it; give another folder")
 
 
@@ -197,18 +197,6 @@ def _is_name(text: str) -> bool:
     """Whether a text is names of methods, or of the built-in collection, which take precedence over paths."""
     known = {"pydoc"}.union(*map(known_methods, KINDS))
     return known.issuperset(re.split("[+,]", text))
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Whether two paths lead, or would lead, to the same file or folder; ignores devices and pipes."""
-    if one.exists():
-        return (one.is_file() or one.is_dir()) and other.exists() and one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _holds(folder: Path, path: Path) -> bool:
-    above = Path(os.path.realpath(path)).parents
-    return folder.is_dir() and any(one.exists() and folder.samefile(one) for one in above)
 
 
 T = TypeVar("T")

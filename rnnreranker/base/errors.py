@@ -50,21 +50,22 @@ class MissingDependencyError(RnnrerankerError, ImportError):
     """An optional Python package is not installed; the message has the command that installs it."""
 
 
-def refuse(*faults: tuple[object, str]) -> None:
-    """Raise InputError with the messages of all faults (whether it is one, message), each once."""
-    if said := dict.fromkeys(message for wrong, message in faults if wrong):
-        raise InputError("; ".join(said))
+Fault = tuple[object, str] | Callable[[], object]  # whether it is one, and its message; or a call that raises it
 
 
-def problems_of(*calls: Callable[[], object]) -> list[str]:
-    """The messages of the calls that raise `InputError`, in their order."""
-    said = []
-    for call in calls:
+def refuse(*faults: Fault) -> None:
+    """Raise InputError with the messages of all faults, each once and in their order."""
+    said: dict[str, None] = {}
+    for fault in faults:
+        if isinstance(fault, tuple):
+            said |= {fault[1]: None} if fault[0] else {}
+            continue
         try:
-            call()
+            fault()
         except InputError as error:
-            said.append(str(error))
-    return said
+            said[str(error)] = None
+    if said:
+        raise InputError("; ".join(said))
 
 
 def require(module: str, purpose: str, install: str) -> ModuleType:

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rnnreranker.base.errors import InputError, argument, cut, nearest, problems_of, refuse
+from rnnreranker.base.errors import InputError, argument, cut, nearest, refuse
 from rnnreranker.base.settings import PRESET, Params, Written, check_names, hints_of, located, shown
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -74,7 +74,7 @@ def find(kind: str, name: str) -> Any:
     if name in _own(kind):
         return next(one for one in _classes(_own(kind)[name]) if one.name == name)
     if (entry := _foreign(kind).get(name)) is None:
-        raise InputError(no_method(kind, name))
+        raise InputError(f"{cut(name)}: no such {kind}; {nearest(name, names(kind))}")
     where = f"{kind} {name} of {entry.value}"
     try:
         method = entry.load()
@@ -83,10 +83,6 @@ def find(kind: str, name: str) -> Any:
     if getattr(method, "name", None) != name or not issubclass(getattr(method, "Params", object), Params):
         raise InputError(f"{where}: expected a class with this name, and Params of rnnreranker.plugins.Params")
     return method
-
-
-def no_method(kind: str, name: str) -> str:
-    return f"{cut(name)}: no such {kind}; {nearest(name, names(kind))}"
 
 
 def methods(kind: str) -> dict[str, Any]:
@@ -117,10 +113,11 @@ def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     if (inner := getattr(method, "inner", None)) is None:
         return dict(values)
-    own = {field.name for field in fields_of(method)}
-    form = Written.read(values.get(inner[0], getattr(defaults_of(method), inner[0])))
-    form = form.beside({key: value for key, value in values.items() if key not in own}, inner[0])
-    return {inner[0]: str(form)} | {key: value for key, value in values.items() if key in own - {inner[0]}}
+    known = {field.name for field in fields_of(method)}
+    own = {key: value for key, value in values.items() if key in known}
+    form = Written.read(own.get(inner[0], getattr(defaults_of(method), inner[0])))
+    others = {key: value for key, value in values.items() if key not in known}
+    return own | {inner[0]: str(form.beside(others, inner[0]))}
 
 
 def settings_of(method: Any, kind: str, params: Any) -> Any:
@@ -308,8 +305,7 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
 def choose_all(kind: str, forms: Iterable[Form], of: str) -> list[Chosen]:
     """The methods of several written forms, see `choose`; InputError: all their problems."""
     chosen: list[Chosen] = []
-    wrong = problems_of(*(lambda form=form: chosen.append(choose(kind, form, of)) for form in forms))
-    refuse(*((True, problem) for problem in wrong))
+    refuse(*(lambda form=form: chosen.append(choose(kind, form, of)) for form in forms))
     return chosen
 
 

@@ -8,7 +8,6 @@ import builtins
 import contextlib
 import dataclasses
 import functools
-import math
 import numbers
 import operator
 import os
@@ -66,16 +65,13 @@ class Written:
         whole = _FORM.fullmatch(form)
         if whole is None:
             return cls(form)
-        params = {}
-        rest = whole["settings"]
+        params, rest = {}, whole["settings"]
         while rest:
             one = _SETTING.match(rest)
-            if one is None:
-                raise InputError(f"{form}: {rest.partition(',')[0]}: expected KEY=VALUE, a comma in a value in quotes")
-            if one["key"] in params:
-                raise InputError(f"{form}: {one['key']} twice; give it once")
-            value = one["plain"] if one["quoted"] is None else re.sub(r"\\(.)", r"\1", one["quoted"])
-            params[one["key"]] = value
+            if one is None or one["key"] in params:
+                said = "expected KEY=VALUE, each key once, a comma in a value in quotes"
+                raise InputError(f"{form}: {rest.partition(',')[0]}: {said}")
+            params[one["key"]] = one["plain"] if one["quoted"] is None else re.sub(r"\\(.)", r"\1", one["quoted"])
             rest = rest[one.end() :]
         return cls(whole["name"], params, str(params.pop(PRESET, "")))
 
@@ -86,17 +82,15 @@ class Written:
         >>> str(Written.read("evidence:k=5").beside({"lam": 0.4, "preset": "tas-b"}, "--method"))
         'evidence:preset=tas-b,k=5,lam=0.4'
         """
-        own = dict(typed)
-        preset = str(own.pop(PRESET, None) or "")
-        if twice := [name for name in own if name in self.params] + ([PRESET] if preset and self.preset else []):
+        own = {PRESET: self.preset} | self.params if self.preset else dict(self.params)
+        if twice := [name for name in typed if name in own]:
             raise InputError(f"{of} {self} and {argument(twice[0])}: {twice[0]} twice; give it once")
-        return Written(self.name, {**self.params, **own}, preset or self.preset)
+        return Written.read({self.name: {**own, **typed}})
 
     def __str__(self) -> str:
-        params = {**({PRESET: self.preset} if self.preset else {}), **self.params}
-        return (
-            f"{self.name}:{','.join(f'{key}={shown(value)}' for key, value in params.items())}" if params else self.name
-        )
+        params = {PRESET: self.preset} | self.params if self.preset else self.params
+        settings = ",".join(f"{key}={shown(value)}" for key, value in params.items())
+        return f"{self.name}:{settings}" if params else self.name
 
 
 def read_joined(form: str | Mapping[str, Any] | Written | Sequence[Any]) -> list[Written]:
@@ -140,6 +134,7 @@ def shown(value: Any) -> str:
 
 
 LIMITS = {"at_least": (operator.ge, ">="), "above": (operator.gt, ">"), "at_most": (operator.le, "<=")}
+LARGEST = {int: 2**63, float: sys.float_info.max}
 WORDS = {"true": True, "yes": True, "false": False, "no": False}  # of a boolean, as typed
 SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settings of several kinds
 
@@ -162,8 +157,6 @@ def setting(default: Any, meaning: str, **about: Any) -> Any:
             the flag's name, N for an integer); method (a kind of method, whose names begin the help text); many
             (whether the flag may be repeated).
     """
-    if strange := about.keys() - ABOUT.keys():
-        raise TypeError(f"setting() takes no {', '.join(strange)}")
     return dataclasses.field(default=default, metadata={"help": meaning, **ABOUT, **about})
 
 
@@ -183,10 +176,6 @@ class Hint(NamedTuple):
     literal: tuple[str, ...]
     nones: tuple[Any, ...]
     items: tuple[Any, ...]
-
-    @property
-    def optional(self) -> bool:
-        return bool(self.nones)
 
     @property
     def number(self) -> Any:
@@ -220,7 +209,7 @@ class Hint(NamedTuple):
         else:
             named = {bool: "true or false", str: "a text"}
             said = " or ".join(named.get(one) or one.__name__ for one in self.types)
-        return f"{said}{' or none' if self.optional else ''}"
+        return f"{said}{' or none' if self.nones else ''}"
 
     def checked(self, value: Any) -> tuple[Any, str]:
         """A value as a plain one, and the problem, or ""; texts are read as numbers, 2.0 counts as the integer 2."""
@@ -233,10 +222,10 @@ class Hint(NamedTuple):
             value = str(Written.read(value))
         given = value
         if kind in (int, float):
-            good = isinstance(value, numbers.Real) and not isinstance(value, bool) and _fits(value)
-            if good:
-                value = int(value) if kind is int and value % 1 == 0 else float(value) if kind is float else value
-                good = type(value) is kind and all(better(value, limit) for better, _, limit in self.limits)
+            good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            good = good and abs(value) < LARGEST[kind] and kind(value) == value
+            value = kind(value) if good else value
+            good = good and all(better(value, limit) for better, _, limit in self.limits)
         else:
             good = isinstance(value, tuple(CHECKED.get(one, one) for one in self.types))
             good = good and not (isinstance(value, str) and value not in (self.words or [value]))
@@ -244,10 +233,6 @@ class Hint(NamedTuple):
 
 
 CHECKED: dict[Any, Any] = {Any: object, Path: os.PathLike, Sequence: (list, tuple), tuple: (list, tuple)}
-
-
-def _fits(value: Any) -> bool:
-    return -(2**63) <= int(value) < 2**63 if isinstance(value, numbers.Integral) else math.isfinite(value)
 
 
 def as_number(text: str, kind: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError, argument, problems_of, refuse
+from rnnreranker.base.errors import Fault, InputError, argument, refuse
 from rnnreranker.base.settings import Request, asked, setting
 from rnnreranker.data.names import QRELS
 from rnnreranker.evaluate.comparison import RESAMPLES
@@ -138,14 +138,15 @@ def evaluate_runs(
     return evaluated(request)
 
 
-def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
+def check(request: EvaluateRequest, *others: Fault) -> None:
     """Raise InputError for all faults."""
     count = len(request.runs)
     refuse(
         (not count, f"{argument('runs')}: none; give at least one"),
         (request.compare and count < 2, f"{argument('compare')} needs a baseline and at least one more run"),
         *others,
-        *((True, problem) for problem in problems_of(lambda: request.named, lambda: parse_measures(request.measures))),
+        lambda: request.named,
+        lambda: parse_measures(request.measures),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rnnreranker.base import command
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import argument, flag, problems_of, refuse
+from rnnreranker.base.errors import argument, flag, refuse
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.jobs import BACKENDS, check_backend
 from rnnreranker.base.method import Form, fields_of, find, make_params, names, naming
@@ -227,7 +227,7 @@ def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
             output is not None and not str(output).endswith(".parquet"),
             f"{argument('output', output)}: expected a name that ends in .parquet ({argument('tsv')} writes text)",
         ),
-        *((True, problem) for problem in problems_of(lambda: check_backend(request.backend, request.address))),
+        lambda: check_backend(request.backend, request.address),
         *others,
     )
     _ = request.devices, request.encoding  # each says what is wrong with it

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
 from rnnreranker.base.command import phase
-from rnnreranker.base.errors import InputError, flag, nearest, problems_of
+from rnnreranker.base.errors import InputError, flag, nearest
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import SOURCES, Form, find, names
 from rnnreranker.base.settings import PRESET, Written, hints_of
@@ -103,13 +102,12 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
         rerank = _rerankers(args, explain)
     except InputError as error:
         wrong = str(error)
-    measures = problems_of(partial(parse_measures, wanted.measures)) if wanted.qrels else []
     request = command.request(args, SearchRequest, rerank=rerank[0] if len(rerank) == 1 else rerank)
     asked, shown = args.query is not None or explain or wanted.output or wanted.qrels, args.topics or args.query
     check(
         request,
         (wrong, wrong),
-        (measures, "; ".join(measures)),
+        lambda: wanted.qrels and parse_measures(wanted.measures),
         (explain and not shown, "--explain shows the query: give --topics, or --query and its text"),
         (
             not wanted.qrels and (wanted.measures != MEASURES or wanted.protocol is not None),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, argument, is_utf8, nearest, problems_of, refuse
+from rnnreranker.base.errors import Fault, InputError, argument, is_utf8, nearest, refuse
 from rnnreranker.base.method import SOURCES, Chosen, Form, as_list, choose, choose_all
 from rnnreranker.base.settings import Request, Written, read_joined, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
@@ -226,6 +226,6 @@ def passages(form: Form, of: str = "aggregate") -> PassageParams:
     return PassageParams.of(written.params, argument(of, str(written)), aggregate=written.name)
 
 
-def check(request: SearchRequest, *others: tuple[object, str]) -> None:
+def check(request: SearchRequest, *others: Fault) -> None:
     """Raise InputError with all faults of a request that are visible before any work, and `others`, see `refuse`."""
-    refuse(*((True, problem) for problem in problems_of(lambda: request.methods)), *others)
+    refuse(lambda: request.methods, *others)

@@ -41,7 +41,7 @@ def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]
     for field in fields_of(method):
         hint = hints[field.name]
         words = [*hint.words] or (["true", "false"] if hint.number is bool else [])
-        words += ["none"] if words and hint.optional else []
+        words += ["none"] if words and hint.nones else []
         about = {"name": field.name, "help": field.metadata.get("help", "")}
         settings.append(about | {"default": getattr(usual, field.name), "choices": words})
     if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
