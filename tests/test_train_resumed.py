@@ -39,7 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "margins, layers frozen": {"loss": "margin", "frozen_layers": 1, "random_negatives": 2},
     "a projection": {"dimension": 20},
     "a scorer of candidates alone": {"scorer": "feed-forward"},
-    "a scorer of all candidates, renewed": {"scorer": "encoder", "refresh_every": 3},
+    "a scorer of all candidates": {"scorer": "encoder"},
 }
 QUICK = ("passes averaged, dropout", "stopped early")
 

@@ -17,7 +17,6 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, argument
-from rnnreranker.base.method import Inputs
 from rnnreranker.encode.coder import (
     CandidateScorer,
     PromptedTokens,
@@ -28,9 +27,6 @@ from rnnreranker.encode.coder import (
 )
 from rnnreranker.encode.model_folder import read_settings
 from rnnreranker.labels.export import check_texts
-from rnnreranker.labels.methods.base import labeler_of
-from rnnreranker.methods.retrieve.dense import dense_run
-from rnnreranker.parts.vectors import QueryVectors
 from rnnreranker.train.fairness import neutrality_divergence, neutrality_of
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, held_out_of, labels_of, validation_of
@@ -42,8 +38,6 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.train.request import TrainRequest
 
-KEPT = "candidates.pt"  # in a checkpoint: the candidates in use
-AT_ONCE = 256  # queries encoded and searched together
 BLOCK = 8192  # rows fetched at a time
 PAD = -1  # where a batch has no row
 TOKENS = {"cpu": 2**7, "cuda": 2**17}  # padded tokens of the queries that go through the encoder together
@@ -153,12 +147,11 @@ class CandidateVectors:
 class Batch:
     """b queries and N columns of candidates.
 
-    features: input_ids, attention_mask, (b, T) int64; samples: numbers in the collator; rows: (b, N) int64, -1 at
-    padding; targets: (b, N) float32; positive: (b, N) bool.
+    features: input_ids, attention_mask, (b, T) int64; rows: (b, N) int64, -1 at padding; targets: (b, N) float32;
+    positive: (b, N) bool.
     """
 
     features: dict[str, Tensor]
-    samples: Sequence[int]
     rows: Tensor
     targets: Tensor
     positive: Tensor
@@ -170,10 +163,10 @@ class Batch:
 
 
 class Collator:
-    """Batches of samples, which training may replace; cut: token numbers of their queries."""
+    """Batches of samples; cut: token numbers of their queries."""
 
     def __init__(self, samples: Sequence[Sample], topics: Mapping[str, str], tokens: PromptedTokens) -> None:
-        self.samples, self.tokens = list(samples), tokens
+        self.samples, self.tokens = samples, tokens
         self.cut = tokens.cut([topics[one.qid] for one in samples])
 
     def batch(self, numbers: Sequence[int]) -> Batch:
@@ -181,7 +174,7 @@ class Collator:
         tokens, attention = self.tokens.pad([self.cut[number] for number in numbers])
         columns = zip(*(self.samples[number][1:] for number in numbers), strict=True)
         padded = (pad_sequence([*one], True, value) for one, value in zip(columns, (PAD, 0, False), strict=True))
-        return Batch({"input_ids": tokens, "attention_mask": attention}, numbers, *padded)
+        return Batch({"input_ids": tokens, "attention_mask": attention}, *padded)
 
 
 def add_negatives(
@@ -222,73 +215,6 @@ def encoded(encoder: QueryEncoder, batch: Batch, pooled: bool = True) -> Tensor:
         return pad(encoder.states(tokens, attention) * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
 
     return by_length(batch_to_device(batch.features, encoder.inverse_temperature.device), compute, TOKENS)
-
-
-def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[int]) -> np.ndarray:
-    """(n, d) float32: vectors of the queries of samples, by number, without dropout and without random draws."""
-    was_training = encoder.training
-    encoder.eval()
-    with torch.no_grad():
-        batches = (collator.batch(numbers[start : start + AT_ONCE]) for start in range(0, len(numbers), AT_ONCE))
-        vectors = torch.cat([encoded(encoder, batch) for batch in batches])
-    encoder.train(was_training)
-    return vectors.float().cpu().numpy()
-
-
-class DynamicContext:
-    """Replaces the samples of a collator by new labels of the same method and parameters.
-
-    Args:
-        labels: the first labels; their positives are the judgements.
-        source: of the documents.
-        collator: of the training queries.
-        params: `candidates`, or the longest list of the labels if that is shorter, and `refresh_every`, 1 or more.
-
-    Raises:
-        InputError: the labels do not say how they were made.
-    """
-
-    def __init__(self, labels: SoftLabels, source: VectorSource, collator: Collator, params: TrainParams) -> None:
-        self._labels, self._source, self._collator, self._params = labels, source, collator, params
-        self._hits = min(params.candidates, int(np.diff(labels.offsets).max()), len(source.docids))
-        self._labeler(QueryVectors((), np.empty((0, source.dimension), dtype=np.float32)))
-
-    def _labeler(self, queries: QueryVectors) -> Any:
-        return labeler_of(self._labels.metadata, Inputs(vectors=self._source, query_vectors=queries))
-
-    def current(self, encoder: QueryEncoder, batch: Batch, step: int) -> Batch:
-        """The batch with the candidates of a step; a data loader may have made it before a refresh.
-
-        With `refresh_every` 1 each step searches for the queries of the batch; else each such step searches for all
-        queries.
-        """
-        samples, every = self._collator.samples, self._params.refresh_every
-        if step and step % every == 0:
-            numbers = batch.samples if every == 1 else range(len(samples))
-            qids = tuple(samples[number].qid for number in numbers)
-            queries = QueryVectors(qids, query_vectors(encoder, self._collator, numbers))
-            run = dense_run(self._source, queries, self._hits, threads=None, batch_size=AT_ONCE)
-            judged = {qid: judged_of(self._labels, qid) for qid in qids}
-            labels, _ = self._labeler(queries).infer_from(run, judged)
-            made = read_samples(labels, self._source, self._params.candidates)[0] if len(labels) else []
-            sample_of = {one.qid: one for one in made}
-            for number, qid in zip(numbers, qids, strict=True):  # a query none of whose positives has a vector stays
-                samples[number] = sample_of.get(qid, samples[number])
-        return self._collator.batch(batch.samples)
-
-    def save(self, folder: Path) -> None:
-        torch.save([one[1:] for one in self._collator.samples], folder / KEPT)
-
-    def load(self, folder: Path) -> None:
-        kept = torch.load(folder / KEPT, weights_only=True)
-        self._collator.samples = [Sample(one.qid, *own) for one, own in zip(self._collator.samples, kept, strict=True)]
-
-
-def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
-    """Positives of a query with their grades; 1 each if the scores of the labels are no grades."""
-    one, graded = labels[qid], labels.metadata.get("method") in ("hard", "uniform")
-    grades = np.where(graded & (one.scores >= 1), one.scores, 1).astype(int).tolist()
-    return [(one.docids[row], grades[row]) for row in np.flatnonzero(one.positive).tolist()]
 
 
 def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
@@ -355,8 +281,6 @@ class CoderLearner(Learner):
         InputError: labels of other topics, or an encoder that cannot be trained.
     """
 
-    kept: DynamicContext | None = None
-
     def __init__(self, start: Start, params: TrainParams, inputs: CoderInputs, device: str = "cpu") -> None:
         labels, source, topics, validation, neutrality, scorer = inputs
         if params.neutrality_weight and neutrality is None:
@@ -368,8 +292,8 @@ class CoderLearner(Learner):
         checked, more_lost = read_samples(validation or labels, source, None, held_out)
         checked = checked[: params.validation_queries]
         rows = torch.cat([one.rows for one in (*samples, *checked)]).unique().numpy()
-        whole = params.random_negatives or params.refresh_every
-        self._table = CandidateVectors(source, np.arange(len(source.docids)) if whole else rows)
+        rows = np.arange(len(source.docids)) if params.random_negatives else rows
+        self._table = CandidateVectors(source, rows)
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
         if dense.projection is not None:
             say(
@@ -379,8 +303,6 @@ class CoderLearner(Learner):
         self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
         self._samples, self._checked = (Collator(own, topics, self._tokens) for own in (samples, checked))
         self.training, self.ranking = range(len(samples)), params.ranking
-        if params.refresh_every:
-            self.kept = DynamicContext(labels, source, self._samples, params)
         neutral = sorted((neutrality or {}).items())
         self._neutral = torch.ones(len(source.docids))
         for (_, value), row in zip(neutral, source.rows([docid for docid, _ in neutral]), strict=True):
@@ -401,8 +323,6 @@ class CoderLearner(Learner):
 
     def loss(self, inputs: Any) -> Tensor:
         params, batch = self.params, inputs["batch"]
-        if self.kept is not None:
-            batch = self.kept.current(self.model.dense, batch, self.step)
         wide = params.in_batch_negatives or self.ranking.over_batch
         if wide or params.random_negatives:
             batch = add_negatives(batch, len(self._table.rows), params.random_negatives, wide, self.rng)

@@ -106,7 +106,6 @@ class Learner:
         in_order: whether `training` lists the rows of all epochs in order.
         folder: of the start, None = a new model; encoder: its name.
         made: inputs, for the record; content: inputs, for the fingerprint of checkpoints.
-        kept: further state of checkpoints, with `save` and `load`, or None.
         step: steps taken; rng: of this step and pass.
     """
 
@@ -115,7 +114,6 @@ class Learner:
     model: Any
     folder: Path | None = None
     training: Any
-    kept: Any = None
     step, rng = 0, np.random.default_rng(0)
 
     def __init__(self, start: Start, params: Any, made: Mapping[str, Any], content: Sequence[Any]) -> None:
@@ -233,8 +231,6 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
             self.state = transformers.TrainerState.load_from_json(str(resumed / STATE))
             if self.best["step"]:
                 self.weights = load_file(resumed.with_name(f"checkpoint-{self.best['step']}") / WEIGHTS)
-            if self.learner.kept is not None:
-                self.learner.kept.load(resumed)
         self.args.eval_on_start = not resumed  # the start is a candidate for the best weights
         self.seconds -= time.perf_counter()
         if not resumed or not self.ended:
@@ -278,8 +274,6 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         folder = Path(str(output_dir))
         folder.mkdir(parents=True, exist_ok=True)
         save_file(self._trained(), folder / WEIGHTS)
-        if self.learner.kept is not None:
-            self.learner.kept.save(folder)
 
 
 def fit(
