@@ -171,9 +171,7 @@ def test_ranks_and_measures() -> None:
 
 
 @pytest.mark.long
-def test_frozen_layers_stay_and_neutrality_draws_scores(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
-) -> None:
+def test_frozen_layers_stay(tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path) -> None:
     from transformers import AutoModel
 
     params = TrainParams(
@@ -190,22 +188,6 @@ def test_frozen_layers_stay_and_neutrality_draws_scores(
     assert all(name.startswith("encoder.layer.1.") for name in moved)
     with pytest.raises(InputError, match=r"frozen_layers=3.*has 2 layers"):
         start_encoder(Start(str(tiny), "mean"), DIMENSION, TrainParams(frozen_layers=3))
-    weighed = TrainParams(batch_size=8, epochs=4, learning_rate=0.01, dropout=0.0, neutrality_weight=20.0)
-    with pytest.raises(InputError, match="needs the documents' neutrality"):
-        train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "other", weighed, pooling="mean")
-    labels = make_labels()
-    checked = _renamed(labels, topics)
-    neutral = {f"d{number}": float(number % 2) for number in range(DOCUMENTS)}
-    plain, drawn = (
-        train_encoder(
-            labels, source, topics, str(tiny), tmp_path / f"weight{weight}",
-            TrainParams(**{**weighed.to_dict(), "neutrality_weight": weight}), validation=checked, pooling="mean",
-            neutrality=neutral, checkpoints=False,
-        )
-        for weight in (0.0, 20.0)
-    )  # fmt: skip
-    assert plain.history[0] == drawn.history[0]
-    assert plain.history[-1]["loss"] < drawn.history[-1]["loss"] - 0.05
 
 
 @pytest.mark.long

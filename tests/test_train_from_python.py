@@ -55,7 +55,7 @@ def test_the_folder_is_that_of_the_command(
     assert files_of(world / "command") == files_of(world / "python")
 
 
-def test_validation_queries_and_neutrality_are_objects_too(tiny: Path, world: Path) -> None:
+def test_validation_queries_are_objects_too(tiny: Path, world: Path) -> None:
     topics = make_topics()
     few = {qid: text for qid, text in topics.items() if qid in ("q1", "q2", "q3")}
     others = {qid: text for qid, text in topics.items() if qid not in few}
@@ -67,14 +67,13 @@ def test_validation_queries_and_neutrality_are_objects_too(tiny: Path, world: Pa
         labelled,
         world / "index",
         topics,
-        Written("query", {"max_steps": 1, "neutrality_weight": 1}),
+        Written("query", {"max_steps": 1}),
         output=world / "out",
         encoder={str(tiny): {"pooling": "mean"}},
         loss={"multi-tier": {"margin": 2.0}},
         validation_run=make_run(),
         validation_qrels=qrels,
         validation_topics=few,
-        neutrality={"d1": 0.5},
         device="cpu",
     )
     assert trained.record["validation_queries"] == 3
@@ -96,8 +95,8 @@ def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, wor
     ("given", "said", "flagged"),
     [
         (
-            {"kind": "late:neutrality_weight=1"},
-            "model=late: no setting neutrality_weight, ",
+            {"kind": "late:random_negatives=1"},
+            "model=late: no setting random_negatives, ",
             "--model late: no setting",
         ),
         ({"scorer": "encoder:blocks=0"}, "scorer=encoder:blocks=0: blocks=0: expected", "--scorer encoder:blocks=0: "),

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from tiny_encoder import (
-    DOCUMENTS,
     files_of,
     make_encoder,
     make_masked,
@@ -35,7 +34,6 @@ BASE = {"batch_size": 4, "epochs": 2, "learning_rate": 1e-3, "evaluate_every": 2
 KINDS: dict[str, dict[str, Any]] = {
     "passes averaged, dropout": {"accumulate": 2, "dropout": 0.3, "epochs": 3},
     "stopped early": {"patience": 2, "learning_rate": 1e-9, "key_measure": "RR@10", "warmup": 0.5},
-    "neutral documents": {"neutrality_weight": 2.0},
     "margins, layers frozen": {"loss": "margin", "frozen_layers": 1, "random_negatives": 2},
     "a projection": {"dimension": 20},
     "a scorer of candidates alone": {"scorer": "feed-forward"},
@@ -59,13 +57,9 @@ def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, m
     source = make_source(tmp_path, chosen.pop("dimension", 32))
     params = settings_for(TrainParams, BASE | chosen)
     labels = HardLabeler(Inputs(vectors=source)).infer(make_run(), make_qrels())
-    neutral = {f"d{n}": n % 2 for n in range(DOCUMENTS)} if params.neutrality_weight else None
 
     def trained(name: str) -> dict[str, bytes]:
-        train_encoder(
-            labels, source, make_topics(), str(tiny), tmp_path / name, params, pooling="mean",
-            scorer=scorer, neutrality=neutral,
-        )  # fmt: skip
+        train_encoder(labels, source, make_topics(), str(tiny), tmp_path / name, params, pooling="mean", scorer=scorer)
         return files_of(tmp_path / name)
 
     check_resumed(trained, tmp_path, monkeypatch)

@@ -27,7 +27,6 @@ from rnnreranker.encode.coder import (
 )
 from rnnreranker.encode.model_folder import read_settings
 from rnnreranker.labels.export import check_texts
-from rnnreranker.train.fairness import neutrality_divergence, neutrality_of
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, held_out_of, labels_of, validation_of
 from rnnreranker.train.trainer import Learner, Scored, Validation, by_length, validate
@@ -49,7 +48,6 @@ class CoderInputs(NamedTuple):
     Attributes:
         labels: of the training queries; topics: texts of all queries; source: fixed vectors of the documents.
         validation: labels of the validation queries; None = a share of the training queries.
-        neutrality: by docid, in [0, 1]; other documents have 1.
         scorer: of candidates, trained with the encoder; None = the inner product.
     """
 
@@ -57,7 +55,6 @@ class CoderInputs(NamedTuple):
     source: VectorSource
     topics: Mapping[str, str]
     validation: SoftLabels | None = None
-    neutrality: Mapping[str, float] | None = None
     scorer: ScorerParams | None = None
 
 
@@ -69,8 +66,7 @@ def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
     validation, texts = validation_of(request, params.validation_queries)
     if not request.other_index:
         check_index(labels, source, request.shown("labels"), argument("index", index.name))
-    neutrality = None if request.neutrality is None else neutrality_of(request.neutrality)
-    return CoderInputs(labels, source, topics | texts, validation, neutrality, request.scoring)
+    return CoderInputs(labels, source, topics | texts, validation, request.scoring)
 
 
 def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, index_name: str) -> None:
@@ -282,10 +278,7 @@ class CoderLearner(Learner):
     """
 
     def __init__(self, start: Start, params: TrainParams, inputs: CoderInputs, device: str = "cpu") -> None:
-        labels, source, topics, validation, neutrality, scorer = inputs
-        if params.neutrality_weight and neutrality is None:
-            shown = argument("neutrality")
-            raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality, {shown}")
+        labels, source, topics, validation, scorer = inputs
         held_out = held_out_of(labels.qids, params, validation)
         check_texts({*labels.qids, *held_out}, (), topics, {})
         samples, lost = read_samples(labels, source, params.candidates, set(labels.qids) - held_out)
@@ -303,16 +296,11 @@ class CoderLearner(Learner):
         self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
         self._samples, self._checked = (Collator(own, topics, self._tokens) for own in (samples, checked))
         self.training, self.ranking = range(len(samples)), params.ranking
-        neutral = sorted((neutrality or {}).items())
-        self._neutral = torch.ones(len(source.docids))
-        for (_, value), row in zip(neutral, source.rows([docid for docid, _ in neutral]), strict=True):
-            if row >= 0:
-                self._neutral[row] = value
         made = {"labels": labels.metadata, "index": source.fingerprint, "training_queries": len(samples)}
         made |= {"validation_queries": len(checked), "candidates_without_vector": lost + more_lost}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
-        super().__init__(start, params, made, [learnt, neutral, dense.pooling, dense.normalize])
+        super().__init__(start, params, made, [learnt, dense.pooling, dense.normalize])
 
     def batch(self, rows: Sequence[int]) -> dict[str, Any]:
         return {"batch": self._samples.batch(rows)}
@@ -329,10 +317,6 @@ class CoderLearner(Learner):
         scores = score(self.model, self._table, batch)
         targets, positive, valid = (part.to(scores.device) for part in (batch.targets, batch.positive, batch.valid))
         loss: Tensor = self.ranking(scores, targets, positive, valid)
-        if params.neutrality_weight:
-            neutral = self._neutral[batch.rows].to(scores.device)  # of padding any: it is masked
-            divergence = neutrality_divergence(scores, neutral, valid, params.neutrality_cutoff)
-            loss = loss + params.neutrality_weight * divergence
         return loss
 
     def validation(self) -> Validation:

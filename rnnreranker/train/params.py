@@ -98,7 +98,6 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
             "plateau_factor plateau_patience plateau_threshold plateau_cooldown",
             "the schedule linear, which ends by itself",
         ),
-        (not own.get("neutrality_weight"), "neutrality_cutoff", "neutrality_weight=0: no divergence is computed"),
         (own.get("architecture") == "doc", "lambda_q query_regularizer", "the architecture doc, without a query model"),
         (own.get("architecture") == "max", "query_weights", "the architecture max, whose queries the model weighs"),
     ):
@@ -163,8 +162,6 @@ class TrainParams(RankedParams):
     learn_temperature: bool = setting(True, "inverse temperature trained with the encoder")
     freeze_embeddings: bool = setting(False, "token embeddings left as they are: smaller and faster steps")
     frozen_layers: int = setting(0, "lowest layers left as they are, and the token embeddings", at_least=0)
-    neutrality_weight: float = setting(0.0, "weight of the divergence from the documents' neutrality", at_least=0)
-    neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1)
     query_tokens: int | None = setting(
         None, "tokens at which training queries are cut, special tokens included", at_least=1
     )

@@ -35,7 +35,7 @@ RULES = ("capped", "mean")  # that choose among settings, see `collections.RULES
 SWEEPS = ("context", "lambda", "grid", "ablations")
 NEEDED = ("index", "topics", "qrels")  # of one query set
 SINGLE = (*NEEDED, "run", "encoded_queries", "test_topics", "test_qrels", "test_run")  # not with cells
-UNREAD = ("validation_share", "validation_queries", "neutrality_weight", "neutrality_cutoff")  # in a training here
+UNREAD = ("validation_share", "validation_queries")  # in a training here
 
 
 @dataclass(frozen=True, kw_only=True)
