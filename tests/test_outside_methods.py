@@ -134,7 +134,7 @@ def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Pa
     hard_labels(make_run(), topics, make_qrels(), len(topics)).write(tmp_path / "labels.parquet")
     (tmp_path / "my.yaml").write_text("train: {loss: {best-positive: {sharpness: 2}}, max_steps: 2}\n")
     argv = ["--index", tmp_path / "index", "--topics", tmp_path / "topics.tsv", "--labels", tmp_path / "labels.parquet"]
-    argv += ["--encoder", f"{make_encoder(tmp_path / 'tiny')}:pooling=mean", "--device", "cpu", "--no-checkpoints"]
+    argv += ["--encoder", f"{make_encoder(tmp_path / 'tiny')}:pooling=mean", "--device", "cpu"]
     argv += ["--output", tmp_path / "out", "--preset", tmp_path / "my.yaml"]
     done = command("train", *argv, "--loss", "best-positive:sharpness=0.5")
     assert done.returncode == 0, done.stderr

@@ -134,7 +134,7 @@ def test_labels_of_another_index_need_a_word(
     files = {"other": str(tmp_path / "other.parquet")}
     replace(make_labels(), metadata={"method": "evidence", "index": source.fingerprint}).write(files["other"])
     argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
-    argv += ["--encoder", f"{tiny}:pooling=mean", "--device", "cpu", "--no-checkpoints", "--max-steps", "1"]
+    argv += ["--encoder", f"{tiny}:pooling=mean", "--device", "cpu", "--max-steps", "1"]
     output = ["--output", str(tmp_path / "out")]
     said = (
         rf"other\.parquet: made from index {source.fingerprint[:8]}\.\.\., --index {tmp_path / 'index'} is "
@@ -177,9 +177,7 @@ def test_frozen_layers_stay(tiny: Path, source: VectorSource, topics: dict[str, 
     params = TrainParams(
         batch_size=8, epochs=4, learning_rate=0.05, dropout=0.0, warmup=0.0, frozen_layers=1, key_measure="loss"
     )  # fmt: skip
-    found = train_encoder(
-        make_labels(), source, topics, str(tiny), tmp_path / "out", params, pooling="mean", checkpoints=False
-    )
+    found = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "out", params, pooling="mean")
     assert found.best_step > 0
     start = dict(AutoModel.from_pretrained(tiny).named_parameters())
     end = dict(AutoModel.from_pretrained(tmp_path / "out").named_parameters())

@@ -78,7 +78,10 @@ def check_resumed(trained: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -
         patch.setattr(trainer.FitTrainer, "compute_loss", killed)
         with pytest.raises(KeyboardInterrupt):
             trained("again")
-    assert sorted(path.name for path in (folder / "again.checkpoints").glob("*/checkpoint-*")) == ["checkpoint-2"]
+    assert sorted(path.name for path in (folder / "again.checkpoints").glob("*/checkpoint-*")) == [
+        "checkpoint-0",
+        "checkpoint-2",
+    ]
     again, whole = trained("again"), trained("whole")
     assert {name for name in whole.keys() | again.keys() if whole.get(name) != again.get(name)} == set()
 

@@ -148,7 +148,7 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     first_stage = ["--run", str(tmp_path / "run.txt")]
     assert label([*first_stage, "--qrels", str(tmp_path / "qrels.txt"), "--method", "hard", "--output", labels]) == 0
     training = [*inputs, "--labels", labels, "--encoder", f"{tiny}:pooling=mean", "--device", "cpu"]
-    training += ["--epochs", "2", "--learning-rate", "0.01", "--no-checkpoints"]
+    training += ["--epochs", "2", "--learning-rate", "0.01"]
     scorer = ["--model", "query:key_measure=loss", "--scorer", "encoder:blocks=1,heads=2,width=8,residual=no"]
     assert train([*training, *scorer, "--output", str(tmp_path / "scorer")]) == 0
     record = json.loads((tmp_path / "scorer" / "training.json").read_text())
@@ -169,7 +169,7 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         TrainedScorer(tiny)
     train_encoder(
         made(source), source, make_topics(), str(tiny), tmp_path / "out", TrainParams(max_steps=1), pooling="mean",
-        scorer=small("feed-forward"), checkpoints=False,
+        scorer=small("feed-forward"),
     )  # fmt: skip
     with pytest.raises(InputError, match=r"out: .*give pooling=mean or cls"):
         Encoder.load(str(tmp_path / "out"))

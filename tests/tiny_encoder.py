@@ -178,7 +178,7 @@ def make_group_inputs() -> Any:
 
 def train_encoder(
     labels: SoftLabels, source: VectorSource, topics: dict[str, str], encoder: str, output: Path, params: Any = None,
-    *, pooling: str | None = None, checkpoints: bool = True, **inputs: Any,
+    *, pooling: str | None = None, **inputs: Any,
 ) -> Any:  # fmt: skip
     """A query encoder, trained on objects in place of files; inputs: as of `CoderInputs`."""
     from rnnreranker.train.coder import CoderInputs
@@ -188,4 +188,4 @@ def train_encoder(
 
     given = CoderInputs(labels, source, topics, **inputs)
     chosen = params or TrainParams()
-    return QueryModel().train_on(given, Start(encoder, pooling), output, chosen, checkpoints=checkpoints)
+    return QueryModel().train_on(given, Start(encoder, pooling), output, chosen)

@@ -29,7 +29,7 @@ SHOWN = {
     "validation queries (default: a share of the training queries, held out)": (
         *("validation_run", "validation_qrels", "validation_topics"),
     ),
-    "work": ("checkpoints", "device"),
+    "work": ("device",),
 }
 
 

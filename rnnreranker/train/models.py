@@ -46,13 +46,10 @@ class TrainedModel(ABC):
         self.check(request, params)
         with phase("reading the inputs"):
             inputs = _named(self.loads)(request, params)
-        how = {"checkpoints": request.checkpoints, "device": device}
-        return self.train_on(inputs, request.start, request.output, params, **how)
+        return self.train_on(inputs, request.start, request.output, params, device)
 
-    def train_on(self, inputs: Any, start: Start, output: str | Path, params: Any, **how: Any) -> Trained:
+    def train_on(self, inputs: Any, start: Start, output: str | Path, params: Any, device: str = "cpu") -> Trained:
         """Train on the result of `loads`, and write the folder `output`; OUTPUT.checkpoints has checkpoints meanwhile.
-
-        how: as in `trainer.fit`.
 
         Raises:
             InputError: an unsuitable model, a loss that is not finite.
@@ -60,8 +57,8 @@ class TrainedModel(ABC):
         """
         for package in ("accelerate", "sentence_transformers"):
             require(package, "training", "'rnnreranker[train]'")
-        given = self.name, _named(self.learns), start, params, inputs, Path(output)
-        trained: Trained = _named("trainer:fit")(*given, **how)
+        given = self.name, _named(self.learns), start, params, inputs, Path(output), device
+        trained: Trained = _named("trainer:fit")(*given)
         return trained
 
     def check(self, request: TrainRequest, params: Any) -> None:

@@ -92,7 +92,6 @@ class TrainRequest(Request):
         None, f"of candidates, for search --rerank scorer: {', '.join(SCORERS)} (default: the inner product)"
     )
     other_index: bool = setting(False, "take labels that were made from another index")
-    checkpoints: bool = setting(True, "write none at validations; a killed training begins again")
     device: str = setting(AUTO, f"cpu, cuda, {AUTO}")
 
     @cached_property

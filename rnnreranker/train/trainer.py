@@ -13,7 +13,7 @@ import numpy as np
 import pandas
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_model, save_model
 from torch import Tensor
 
 from rnnreranker.base import command
@@ -147,11 +147,11 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
     """Trains a learner; random draws depend on seed, step and pass alone.
 
     Attributes:
-        before: the validation of the start; weights: of the best step, on the CPU.
+        before: the validation of the start.
         seen: trained rows; seconds: without validations.
     """
 
-    def __init__(self, learner: Any, folder: Path, checkpoints: bool, device: str) -> None:
+    def __init__(self, learner: Any, folder: Path, device: str) -> None:
         params, every = learner.params, learner.params.evaluate_every or learner.epoch
         self.learner, self.params = learner, params
         self.seen, self.seconds, self._pass = 0, 0.0, -1
@@ -170,10 +170,11 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
             data_seed=params.seed,
             eval_strategy="steps",
             eval_steps=every,
-            save_strategy="steps" if checkpoints else "no",
             save_steps=every,
             save_total_limit=2,
             metric_for_best_model=params.key_measure,  # the best checkpoint is never removed
+            greater_is_better=params.key_measure != "loss",
+            restore_callback_states_from_checkpoint=True,
             logging_strategy="no",
             remove_unused_columns=False,
             dataloader_pin_memory=False,
@@ -187,10 +188,11 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
             eval_dataset=learner.training,  # never read: `evaluate` validates as the learner does
             data_collator=lambda rows: {"rows": len(rows), **learner.batch(rows)},
             optimizers=learner.optimizers(learner.steps, every),
+            callbacks=[transformers.EarlyStoppingCallback(params.patience)] if params.patience else [],
         )
         self.model_accepts_loss_kwargs = False  # the loss is a mean: passes are averaged before a step
         self.remove_callback(transformers.PrinterCallback)
-        self.weights, self.before = self._trained(), self.validation()
+        self.before = self.validation()
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
         learner, step = self.learner, int(self.state.global_step)
@@ -204,18 +206,20 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         return loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Validate and log; keep better weights, or stop when patience ends."""
+        """Validate and log; the start is the first candidate for the best weights."""
         step, begun = int(self.state.global_step), time.perf_counter()
         measures = (self.validation() if step else self.before).measures | self.learner.beside()
         self.seconds -= time.perf_counter() - begun
         self.log(measures)
-        self.control.should_evaluate = False
         if hasattr(self.lr_scheduler, "observe"):
             self.lr_scheduler.observe(measures["loss"])
-        if self.stale == 0:
-            self.weights = self._trained()
-        self.control.should_training_stop |= self.ended
-        return {f"eval_{name}": value for name, value in measures.items()}
+        named = {f"eval_{name}": value for name, value in measures.items()}
+        self.callback_handler.on_evaluate(self.args, self.state, self.control, named)
+        if not step:
+            self.state.best_metric = measures[self.params.key_measure]
+            self.state.best_model_checkpoint = str(Path(self.args.output_dir) / "checkpoint-0")
+            self.save_model(self.state.best_model_checkpoint)
+        return named
 
     def validation(self) -> Validation:
         model, was_training = self.learner.model, self.learner.model.training
@@ -227,17 +231,15 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
 
     def train_to_end(self, resumed: Path | None) -> Validation:
         """Train, perhaps from a checkpoint, and load the best weights; returns their validation."""
+        self.args.eval_on_start = not resumed
         if resumed:
             self.state = transformers.TrainerState.load_from_json(str(resumed / STATE))
-            if self.best["step"]:
-                self.weights = load_file(resumed.with_name(f"checkpoint-{self.best['step']}") / WEIGHTS)
-        self.args.eval_on_start = not resumed  # the start is a candidate for the best weights
         self.seconds -= time.perf_counter()
-        if not resumed or not self.ended:
+        if not self.state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]:
             self.train(resume_from_checkpoint=str(resumed) if resumed else None)
         self.seconds += time.perf_counter()
-        self.learner.model.load_state_dict(self.weights, strict=False)
-        return self.validation() if self.best["step"] else self.before
+        self._load_from_checkpoint(str(self.state.best_model_checkpoint))
+        return self.validation()
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -245,47 +247,17 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         logs = [sorted(entry.items()) for entry in self.state.log_history if "loss" in entry]
         return [{name: value for name, value in entry if name != "epoch"} for entry in logs]
 
-    @property
-    def best(self) -> dict[str, float]:
-        """The first of the validations with the best key measure."""
-        key = self.params.key_measure
-        return max(self.history, key=lambda entry: -entry[key] if key == "loss" else entry[key])
-
-    @property
-    def stale(self) -> int:
-        """Validations since the best one."""
-        return len(self.history) - 1 - self.history.index(self.best)
-
-    @property
-    def ended(self) -> bool:
-        """Whether all steps are done or patience has ended."""
-        return self.state.global_step >= self.learner.steps or 0 < self.params.patience <= self.stale
-
-    def _trained(self) -> dict[str, Tensor]:
-        """The trained weights, copied to the CPU."""
-        trained = self.learner.model.named_parameters()
-        return {name: one.detach().cpu().clone().contiguous() for name, one in trained if one.requires_grad}
-
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        self.learner.model.load_state_dict(load_file(Path(resume_from_checkpoint) / WEIGHTS), strict=False)
+        load_model(self.learner.model, Path(resume_from_checkpoint) / WEIGHTS)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Write what is trained into the folder of a checkpoint."""
+        """Write the weights into the folder of a checkpoint."""
         folder = Path(str(output_dir))
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(self._trained(), folder / WEIGHTS)
+        save_model(self.learner.model, str(folder / WEIGHTS))
 
 
-def fit(
-    kind: str,
-    learns: Any,
-    start: Start,
-    params: Any,
-    inputs: Any,
-    output: Path,
-    checkpoints: bool = True,
-    device: str = "cpu",
-) -> Trained:
+def fit(kind: str, learns: Any, start: Start, params: Any, inputs: Any, output: Path, device: str = "cpu") -> Trained:
     """Train a model and write its folder.
 
     Args:
@@ -305,11 +277,11 @@ def fit(
     begins = model_folder.content_of(learner.folder) if learner.folder else ""
     folder = output.with_name(output.name + ".checkpoints")
     own = folder / fingerprint(made, begins, *learner.content)  # another training to this output begins anew
-    whole = [state.parent for state in own.glob(f"checkpoint-*/{STATE}")] if checkpoints else []
+    whole = [state.parent for state in own.glob(f"checkpoint-*/{STATE}")]
     resumed = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-    trainer = FitTrainer(learner, own, checkpoints, device)
+    trainer = FitTrainer(learner, own, device)
     after = trainer.train_to_end(resumed)
-    best, steps, history = int(trainer.best["step"]), int(trainer.state.global_step), trainer.history
+    best, steps, history = int(trainer.state.best_global_step or 0), int(trainer.state.global_step), trainer.history
     record = made | {"best_step": best, "steps": steps, "measures": after.measures}
     record |= {**learner.beside(), "history": history}
     if after.positives:

@@ -196,7 +196,7 @@ class Studied:
         from rnnreranker.train.request import TrainRequest
 
         device = self.request.trained_on
-        request = TrainRequest(output, model, checkpoints=False, device=device, **asked)
+        request = TrainRequest(output, model, device=device, **asked)
         made: Trained = find(KIND, model.name)().train(request, params, device)
         return made
 
