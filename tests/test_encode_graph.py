@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,9 @@ from rnnreranker.encode import graph as graph_store
 from rnnreranker.encode.graph import FILES
 from rnnreranker.encode.kinds import Encoder
 from rnnreranker.index.build import write_index
-from rnnreranker.parts.base import describe
-from rnnreranker.parts.vectors.encoder import index_encoder
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.vectors.part import DensePart
+from rnnreranker.search.queries import QueryEncoding, open_query_encoder
 
 pytest.importorskip("onnx")
 TEXTS = [*make_texts().values(), "w1", "unknown W2", ""]
@@ -94,20 +92,6 @@ def test_a_damaged_graph_is_made_again(tiny: Path, home: Path, capsys: pytest.Ca
         np.testing.assert_array_equal(again.encode(TEXTS), first.encode(TEXTS))
 
 
-@pytest.mark.long
-def test_the_graphs_used_longest_ago_make_room(tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (Encoder.open(str(tiny), pooling=pooling).graph for pooling in ("mean", "cls"))
-    assert first is not None
-    assert second is not None
-    os.utime(first.folder, (1, 1))
-    os.utime(second.folder, (2, 2))
-    size = sum(file.stat().st_size for file in second.folder.iterdir())
-    monkeypatch.setattr(graph_store, "MOST", int(2.5 * size))
-    third = Encoder.open(str(tiny), pooling="max").graph
-    assert third is not None
-    assert {one.name for one in (home / "graphs").iterdir()} == {second.folder.name, third.folder.name}
-
-
 @pytest.fixture
 def no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
@@ -144,28 +128,19 @@ def test_a_graph_of_other_numbers_is_not_used(tiny: Path, home: Path, monkeypatc
     np.testing.assert_array_equal(opened.encode(TEXTS), Encoder.load(str(tiny), pooling="mean").encode(TEXTS))
 
 
-@pytest.fixture
-def index(tiny: Path, tmp_path: Path) -> Path:
-    documents = [Document(docid, text) for docid, text in make_texts().items()]
-    write_index(documents, tmp_path / "index", [DensePart(Encoder.open(str(tiny), pooling="mean"))])
-    return tmp_path / "index"
-
-
-def encoder_of(index: Path) -> Encoder:
-    found = index_encoder(index, describe(index)["parts"]["dense"])
-    assert found is not None
-    return found.open()
-
-
-def test_an_encoder_that_has_changed_since_is_refused(index: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
+def test_an_encoder_that_has_changed_since_is_refused(tiny: Path, home: Path, tmp_path: Path) -> None:
     """Where the graph is gone it is made again of the same encoder, and of no other."""
-    expected = encoder_of(index).encode(TEXTS)
+    folder = shutil.copytree(tiny, tmp_path / "encoder")
+    documents = [Document(docid, text) for docid, text in make_texts().items()]
+    write_index(documents, tmp_path / "index", [DensePart(Encoder.open(str(folder), pooling="mean"))])
+
+    def of_index() -> Encoder:
+        return open_query_encoder(QueryEncoding(), open_index(tmp_path / "index"))
+
+    expected = of_index().encode(TEXTS)
     shutil.rmtree(home / "graphs")
-    np.testing.assert_array_equal(encoder_of(index).encode(TEXTS), expected)
-    shutil.rmtree(home / "graphs")
-    path = index / "rnnreranker.json"
-    described = json.loads(path.read_text())
-    described["parts"]["dense"]["encoder"]["fingerprint"] = "0" * 16
-    path.write_text(json.dumps(described))
+    np.testing.assert_array_equal(of_index().encode(TEXTS), expected)
+    shutil.rmtree(folder)
+    make_encoder(folder, WORDS[::-1])
     with pytest.raises(InputError, match=r"the files of its encoder .* have changed since"):
-        encoder_of(index)
+        of_index()

@@ -21,6 +21,7 @@ from rnnreranker.encode.transformer import check_vocabulary, load_rest, load_who
 COSINE_SCALE = 20.0  # where vectors have length 1: scores in [-1, 1] would leave the softmax nearly flat
 TYPE = "rnnreranker-scorer"  # in config.json
 WEIGHTS = "model.safetensors"
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")  # of configurations
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
 INNER = "encoder.transformer."  # names of the weights that stand there
 
@@ -120,7 +121,6 @@ def load_query_encoder(
     """
     require("sentence_transformers", "training an encoder", "'rnnreranker[train]'")
     from sentence_transformers.base.modules import Transformer
-    from transformers import AutoConfig
 
     folder = find_model(name)
     own = read_settings(folder.path, folder.known)
@@ -132,14 +132,14 @@ def load_query_encoder(
         )
     normalize, path = bool(own.normalize if normalize is None else normalize), folder.path / own.transformer
     with loading(path, "an encoder"):
-        config = AutoConfig.from_pretrained(path, local_files_only=True)
-        for field in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
-            if dropout is not None and hasattr(config, field):
-                setattr(config, field, dropout)
-        model = load_whole(path, config=config, dtype=torch.float32)
-        check_vocabulary(path, model)
-        text = Transformer(str(path), model_kwargs={"local_files_only": True}, do_lower_case=own.lowercase)
-        text.model = model
+        check_vocabulary(path, load_whole(path))
+        text = Transformer(
+            str(path),
+            model_kwargs={"local_files_only": True, "dtype": torch.float32},
+            config_kwargs={} if dropout is None else dict.fromkeys(DROPOUTS, dropout),
+            do_lower_case=own.lowercase,
+        )
+    model = text.model
     scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
     encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature, own.truncate_dim)
     if getattr(model, "pooler", None) is not None:

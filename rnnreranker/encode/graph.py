@@ -4,10 +4,7 @@ torch.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import shutil
 import threading
 import warnings
 from collections.abc import Sequence
@@ -33,14 +30,12 @@ FOLDER = "graphs"
 GRAPH, WEIGHTS, TOKENIZER = "model.onnx", "model.onnx.data", "tokenizer.json"
 FILES = (GRAPH, WEIGHTS, TOKENIZER)
 FORM = 4  # of graphs: another number has them made again
-MOST = 4 * 10**9  # bytes of all graphs; beyond it those go that were not used for longest
 LEAST_COSINE = 0.99999  # of what graph and model give
 LARGEST_DIFFERENCE = 1e-3  # of scores that they give
 OPSET = 17  # of ONNX: the newest that torch's exporter knows as a whole
 LONG = "one two three four five six seven " * 100
 TEXTS = ["", "a", "What is reciprocal?", "naïve café 東京 — 3.14!"]
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)  # words of texts that are drawn from the vocabulary
-_making = threading.Lock()  # threads of this process make one at a time, as processes do
 
 
 def kept_graph(key: str) -> GraphModel | None:
@@ -54,12 +49,10 @@ def kept_graph(key: str) -> GraphModel | None:
     except InputError as error:
         say(f"{str(error).rpartition(';')[0]}; the graph is made again")
         return None
-    with contextlib.suppress(OSError):
-        os.utime(folder)  # of the last use, for `_make_room`
     return GraphModel(folder, about)
 
 
-def make_graph(key: str, model: TorchModel, digest: str) -> GraphModel | None:
+def make_graph(key: str, model: TorchModel) -> GraphModel | None:
     """The graph of a model, made on first use; processes wait for each other.
 
     None: an unknown kind of model; its export or run fails or gives other numbers; a package or disk space is missing.
@@ -75,9 +68,9 @@ def make_graph(key: str, model: TorchModel, digest: str) -> GraphModel | None:
     path = cache_home() / FOLDER / key
     waiting = f"{path.parent}: another process is making a graph; waiting for it"
     try:
-        with _making, phase("making the encoder's graph"), alone(path.parent, waiting):
+        with phase("making the encoder's graph"), alone(path.parent, waiting):
             if (graph := kept_graph(key)) is None:
-                about = {**model.about, "digest": digest}
+                about = dict(model.about)
                 with folder_written_whole(path) as folder:
                     _export(model, folder)
                     about["cosine"] = lowest_cosine(model, GraphModel(folder, about))
@@ -85,21 +78,10 @@ def make_graph(key: str, model: TorchModel, digest: str) -> GraphModel | None:
                         raise ValueError(about["cosine"])
                     about["files"] = {FOLDER: note_files(folder, FILES)}
                     write_json(folder / DESCRIPTION, about)
-                _make_room(path)
                 graph = kept_graph(key)
             return graph
     except Exception:  # torch and ONNX Runtime have classes of their own, some under Exception itself
         return None
-
-
-def _make_room(newest: Path) -> None:
-    """Remove the graphs that were not used for longest, while all take more than `MOST`."""
-    others = [one for one in newest.parent.iterdir() if one != newest and one.is_dir()]
-    total = 0
-    for folder in [newest, *sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)]:
-        total += sum(file.stat().st_size for file in folder.iterdir())
-        if total > MOST and folder != newest:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _export(model: TorchModel, folder: Path) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from rnnreranker.base.command import cores, phase
-from rnnreranker.base.device import EXACT, Devices
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, fingerprint, write_atomically
 from rnnreranker.base.settings import hints_of
@@ -81,9 +81,19 @@ class TextEncoder(ABC):
             UnavailableError: a model that is not here and cannot be downloaded.
         """
         params, folder = PARAMS[cls.KIND](**given), cls.files(name)
-        names, dtype = (("cpu",), EXACT) if devices is None else (devices.names, devices.dtype)
-        with loading(folder.path, KINDS[cls.KIND].what):
-            made = cls(folder, params, *(cls.by_torch(folder, params, device, dtype) for device in names))
+        kind, where = KINDS[cls.KIND], devices or Devices()
+        if folder.code is not None and where != Devices():
+            raise InputError(f"{folder.name}: code of its own, which computes on the processor; not on {where}")
+        with loading(folder.path, kind.what):
+            if folder.code is not None:
+                models: list[Any] = [folder.code(params)]
+            else:
+                with phase("importing torch and transformers", "imports"):
+                    require("sentence_transformers", f"the {cls.KIND} {folder.path}", kind.extra)
+                    from rnnreranker.encode.transformer import TorchModel
+                dense = settings_of(folder, params) if isinstance(params, EncoderParams) else None
+                models = [TorchModel(cls.KIND, folder.path, device, where.dtype, dense) for device in where.names]
+            made = cls(folder, params, *models)
         made.devices = devices
         return made
 
@@ -94,22 +104,16 @@ class TextEncoder(ABC):
         A graph takes half to nine tenths of the model's time, without torch; its numbers differ in the last bits.
         Float32 models with a known pooling and one type of tokens have graphs.
         """
-        if (graph := cls.graph_of(name, devices, given)) is None:
-            made = cls.load(name, devices=devices, **given)
-            key = cls.graph_key(made.folder, made.params)
-            if devices or made.folder.code or (graph := make_graph(key, made.model, made.digest)) is None:
+        if devices is not None:
+            return cls.load(name, devices=devices, **given)
+        params, folder = PARAMS[cls.KIND](**given), cls.files(name)
+        inside = [getattr(params, setting, None) for setting in INSIDE]
+        key = f"{cls.KIND}-{fingerprint(FORM, folder.content, folder.known, inside)}"
+        if (graph := kept_graph(key)) is None:
+            made = cls.load(name, **given)
+            if folder.code is not None or (graph := make_graph(key, made.model)) is None:
                 return made
-        return cls(cls.files(name), PARAMS[cls.KIND](**given), graph)
-
-    @classmethod
-    def graph_of(cls, name: str, devices: Devices | None, given: dict[str, Any]) -> GraphModel | None:
-        """The kept graph of a name with settings, None without one; errors as `load`."""
-        return None if devices else kept_graph(cls.graph_key(cls.files(name), PARAMS[cls.KIND](**given)))
-
-    @classmethod
-    def graph_key(cls, folder: ModelFolder, params: Any) -> str:
-        inside = [getattr(params, name, None) for name in INSIDE]
-        return f"{cls.KIND}-{fingerprint(FORM, folder.content, folder.known, inside)}"
+        return cls(folder, params, graph)
 
     @classmethod
     def digest_of(cls, name: str) -> str:
@@ -120,48 +124,14 @@ class TextEncoder(ABC):
     def files(cls, name: str) -> ModelFolder:
         return find_model(name, cls.KIND)
 
-    @classmethod
-    def by_torch(cls, folder: ModelFolder, params: Any, device: str, dtype: str) -> Any:
-        if folder.code is not None:
-            if (where := Devices((device,), dtype)) != Devices():
-                raise InputError(f"{folder.name}: code of its own, which computes on the processor; not on {where}")
-            return folder.code(params)
-        with phase("importing torch and transformers", "imports"):
-            require("sentence_transformers", f"the {cls.KIND} {folder.path}", KINDS[cls.KIND].extra)
-            from rnnreranker.encode.transformer import TorchModel
-        dense = settings_of(folder, params) if isinstance(params, EncoderParams) else None
-        return TorchModel(cls.KIND, folder.path, device, dtype, dense)
-
-    @classmethod
-    def kept_queries(
-        cls,
-        name: str,
-        settings: dict[str, Any],
-        texts: Sequence[str],
-        threads: int | None,
-        devices: Devices | None = None,
-        *,
-        graph: GraphModel | None = None,
-        load: Callable[[], TextEncoder] | None = None,
-    ) -> dict[str, np.ndarray]:
-        """The `query_arrays` of n queries, in order; loads nothing if the cache folder has them.
+    def kept_queries(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
+        """The `query_arrays` of n queries, in order, from the cache folder if it has them.
 
         The key is the model or graph, the settings, all texts in order and the versions of the libraries.
-
-        Args:
-            name, settings: arguments of `open`.
-            graph: computes, if it is known; load: opens the encoder in place of `open`.
         """
-
-        graph = graph or cls.graph_of(name, devices, settings)
-        by: Any = graph.content if graph else [cls.KIND, cls.digest_of(name), *(devices.marks if devices else [])]
-        key = fingerprint("queries", by, settings, list(texts), versions(graph))
-
-        def compute() -> dict[str, np.ndarray]:
-            encoder = load() if load else cls.open(name, devices=devices, **settings)
-            return encoder.query_arrays(texts, threads)
-
-        return kept_at(cache_home() / "queries" / f"{key}.npz", compute)
+        by = [self.graph.content if self.graph else self.folder.content, *(self.devices.marks if self.devices else [])]
+        key = fingerprint("queries", *by, self.fingerprint, list(texts), versions(self.graph))
+        return kept_at(cache_home() / "queries" / f"{key}.npz", lambda: self.query_arrays(texts, threads))
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """(n, d): the output for documents that are not blank, shortest first; of late interaction all tokens."""
@@ -229,7 +199,8 @@ class Encoder(TextEncoder):
         super().__init__(folder, params, *models)
         if not folder.code:
             self.settings["max_length"] = self.max_length or None
-        self.fingerprint = fingerprint_of(self.digest, self.settings)
+        own = {key: value for key, value in self.settings.items() if value is not None or key not in WHERE_GIVEN}
+        self.fingerprint = fingerprint("encoder", self.digest, {"dtype": "float32", **own})
 
     @property
     def options(self) -> dict[str, Any]:
@@ -263,11 +234,6 @@ class Encoder(TextEncoder):
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
         return {"vectors": self.encode(texts, threads=threads, what="queries")}
-
-
-def fingerprint_of(digest: str, settings: dict[str, Any]) -> str:
-    own = {key: value for key, value in settings.items() if value is not None or key not in WHERE_GIVEN}
-    return fingerprint("encoder", digest, {"dtype": "float32", **own})
 
 
 def settings_of(folder: ModelFolder, params: EncoderParams) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class TextModel(NamedModel, ABC):
 PURPOSE, INSTALL = "the encoder e5", "'rnnreranker[e5]'"
 PROMPTS = ("query: ", "passage: ")  # the engine puts one of the two before every text itself
 WEIGHTS = "e5-small-q4.bin"
+FIRST_TOKEN: dict[str, Any] = {"pooling": "cls", "normalize": False, "max_length": 256}  # of models without such files
 
 
 class MiniLm(KnownModel):
@@ -115,8 +116,10 @@ class MultilingualE5Small(KnownModel):
     hub = "intfloat/multilingual-e5-small"
     licence = "mit"
     own_settings: ClassVar[dict[str, Any]] = {
-        **{"pooling": "mean", "normalize": True},
-        **{"query_prompt": "query: ", "document_prompt": "passage: "},
+        "pooling": "mean",
+        "normalize": True,
+        "query_prompt": "query: ",
+        "document_prompt": "passage: ",
     }
 
 
@@ -125,7 +128,7 @@ class TasB(KnownModel):
 
     name = "tas-b"
     hub = "sebastian-hofstaetter/distilbert-dot-tas_b-b256-msmarco"
-    own_settings: ClassVar[dict[str, Any]] = {"pooling": "cls", "normalize": False, "max_length": 256}
+    own_settings = FIRST_TOKEN
 
 
 class CoCondenser(KnownModel):
@@ -133,7 +136,7 @@ class CoCondenser(KnownModel):
 
     name = "cocondenser"
     hub = "Luyu/co-condenser-marco-retriever"
-    own_settings: ClassVar[dict[str, Any]] = {"pooling": "cls", "normalize": False, "max_length": 256}
+    own_settings = FIRST_TOKEN
 
 
 class SpladeTiny(KnownModel):

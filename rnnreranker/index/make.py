@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,9 @@ def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
         check_apart(read | {"output": output}, replaces=output)
         request = request.with_own_vectors()
     with building(output):  # or what is missing may be there when it is this process's turn
-        inputs, there, missing = _missing(request, output)
-        of_texts = not all(part(name).made_of for name in missing)
-        documents = request.read() if request.documents or of_texts else None  # fails before a model is loaded
-        made, threads = _makers(request, output, there, missing), request.threads
+        inputs, settings, there, missing = _missing(request, output)
+        documents = request.read() if request.documents else None  # fails before a model is loaded
+        made, threads = _makers(request, missing, settings, request.from_index), request.threads
         if not made:
             return Built(output, _count(output), 0), []
         if documents is not None and request.backend != "threads" and request.from_index is None:
@@ -72,13 +71,13 @@ def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
         InputError, UnavailableError: no part of an encoder is missing; a part that one process makes; as `make_index`.
     """
     request = request.with_own_vectors() if request.documents else request
-    _, there, names = _missing(request, output)
+    _, settings, _, names = _missing(request, output)
     if request.documents:
         names = [name for name in names if getattr(request.chosen[name].params, "encoder", OWN) != OWN]
         if not names:
             known = f"{argument('shard_id', share[0])}: shares are of {', '.join(encoded_parts())}"
             raise InputError(f"{known}; none of them is left to make here")
-    made = _makers(request, output, there, names)
+    made = _makers(request, names, settings)
     if request.documents:
         count, own = encode_ahead(request.read(), made, request, work_of(output), share)
         return [f"{' and '.join(names)}: {count} blocks of documents made, {own - count} were there"]
@@ -112,7 +111,7 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
             raise InputError(
                 f"{output}: an index of {has}, unlike {request.documents}; give documents of the same kind"
             )
-        made = _made(request, settings, settings, lambda one: one.extend(output))
+        made = _makers(request, settings, settings, output)
         inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(request.documents))
         whole = itertools.chain(documents_of(output) if texts else documents_of_vectors(output), request.read())
         name = f"{described.get('documents', '')} + {request.documents}"
@@ -120,11 +119,11 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
         return built, [one.name for one in made]
 
 
-def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], list[str], list[str]]:
-    """The inputs of a request, the parts that `output` has already, and those that it lacks.
+def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], dict[str, Any], list[str], list[str]]:
+    """The inputs of a request, settings of all parts, the parts that `output` has already, and those that it lacks.
 
     Raises:
-        InputError: an index of other documents or settings; no index to take parts from.
+        InputError: an index of other documents or settings; no index to take parts from; a part without its origin.
     """
     inputs, names = request.inputs() if request.documents else {}, list(request.chosen)
     if (taken := request.from_index) is not None:
@@ -134,14 +133,23 @@ def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], list[
             raise InputError(f"{shown}: {known}; give an index of the same documents")
         if differing := _differing(taken, names, inputs):
             raise InputError(f"{shown}: holds an index of {differing}; leave it out, and they are encoded")
-    there: list[str] = []
+    settings: dict[str, Any] = {}
+    asked = {name: one.params for name, one in request.chosen.items()}
     if output.is_dir() and any(output.iterdir()) and not (request.documents and request.overwrite):
         if request.documents and (differing := _differing(output, names, inputs)):
             others = f"give {argument('overwrite')} to replace it, or another {argument('output')}"
             raise InputError(f"{output}: holds an index of {differing}; {others}")
-        asked = {name: one.params for name, one in request.chosen.items()}
-        there = [name for name in stored_parts(output) if part(name).stands(output, asked.get(name))]
-    return inputs, there, [name for name in names if request.overwrite or name not in there]
+        stored = [name for name in stored_parts(output) if part(name).stands(output, asked.get(name))]
+        settings = stored_settings(output, stored) if describe(output) else dict.fromkeys(stored)
+    there, settings = list(settings), settings | asked
+    missing = [name for name in names if request.overwrite or name not in there]
+    for name in missing:
+        if (origins := part(name).origins(asked[name])) and not {*origins} & {*settings}:
+            raise InputError(
+                f"{output}: {name} is made of {' or '.join(origins)}, which this index does not have; "
+                f"add {origins[0]} to {argument('parts')}"
+            )
+    return inputs, settings, there, missing
 
 
 def _count(index: Path) -> int:
@@ -153,34 +161,20 @@ def _count(index: Path) -> int:
     raise InputError(f"{index}: no index with docids; make one with --documents")
 
 
-def _makers(request: IndexRequest, output: Path, there: list[str], names: list[str]) -> list[Part]:
-    """The objects that make parts, those that are made of others last; there: the parts that the index has."""
-    beside = stored_settings(output, there) if there and describe(output) else dict.fromkeys(there)
-    beside |= {name: one.params for name, one in request.chosen.items()}
-    for name in names:
-        if (origins := part(name).origins(beside[name])) and not {*origins} & {*there, *request.chosen}:
-            raise InputError(
-                f"{output}: {name} is made of {' or '.join(origins)}, which this index does not have; "
-                f"add {origins[0]} to {argument('parts')}"
-            )
-    taken = request.from_index
-
-    def take(one: Part) -> None:
-        if taken is not None and one.encoder and one.name in describe(taken)["parts"]:
-            one.extend(taken)
-
-    return _made(request, names, beside, take)
-
-
-def _made(
-    request: IndexRequest, names: Iterable[str], settings: Mapping[str, Any], take: Callable[[Part], None]
+def _makers(
+    request: IndexRequest, names: Iterable[str], settings: Mapping[str, Any], taken: Path | None = None
 ) -> list[Part]:
-    """The objects that make parts; settings: of all parts; take: is called with each."""
+    """The objects that make parts, those that are made of others last.
+
+    settings: of all parts of the index; taken: an index of the same or the first documents.
+    """
+    reused = describe(taken)["parts"] if taken is not None else {}
     made = []
     for name in sorted(names, key=lambda name: bool(part(name).made_of)):
         made.append(one := part(name).make(settings[name], settings))
         one.backend, one.address, one.devices = request.backend, request.address, request.devices
-        take(one)
+        if taken is not None and name in reused:
+            one.extend(taken)
     return made
 
 

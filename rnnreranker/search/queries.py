@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rnnreranker.encode.kinds import Encoder
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
-    from rnnreranker.parts.vectors.encoder import IndexEncoder
 
 
 @dataclass(frozen=True)
@@ -93,13 +92,7 @@ def query_vectors(
                 "give the topics that the run was made from"
             )
         texts = [topics[qid] for qid in qids]
-        own, name, settings = _encoder(how, index)
-        if own is None:
-            from rnnreranker.encode.kinds import Encoder
-
-            matrix = Encoder.kept_queries(name, settings, texts, threads, how.devices)["vectors"]
-        else:
-            matrix = own.queries(texts, threads, how.devices)
+        matrix = open_query_encoder(how, index).kept_queries(texts, threads)["vectors"]
         vectors = QueryVectors(qids, matrix)
     source = f"{how.encoded}: " if isinstance(how.encoded, str | Path) else ""
     check_dimension(vectors, index.vectors.dimension, source, f"the index {index.name}")
@@ -112,9 +105,7 @@ def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
 
     try:
         if how.encoded is None:
-            own, name, _ = _encoder(how, index)
-            if own is None or own.graph is None:
-                Encoder.digest_of(name)
+            Encoder.digest_of(_encoder(how, index)[0])
     except RnnrerankerError as error:
         if how.encoder:
             raise
@@ -123,10 +114,17 @@ def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
 
 
 def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
+    """The encoder of queries; InputError: the files of the index's encoder have changed."""
     from rnnreranker.encode.kinds import Encoder
 
-    own, name, settings = _encoder(how, index)
-    return Encoder.open(name, devices=how.devices, **settings) if own is None else own.open(how.devices)
+    name, settings, expected = _encoder(how, index)
+    encoder = Encoder.open(name, devices=how.devices, **settings)
+    if expected not in (None, encoder.fingerprint):
+        raise InputError(
+            f"{index.name}: the files of its encoder {name} have changed since; make the index again, or give "
+            f"{argument('encoder')}"
+        )
+    return encoder
 
 
 def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
@@ -146,10 +144,8 @@ def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str,
     return QueryVectors(tuple(topics), encoded)
 
 
-def _encoder(how: QueryEncoding, index: IndexOnDisk) -> tuple[IndexEncoder | None, str, dict[str, Any]]:
-    """The encoder of the documents, None for other settings; name and settings of the queries' encoder."""
-    from rnnreranker.parts.vectors.encoder import index_encoder
-
+def _encoder(how: QueryEncoding, index: IndexOnDisk) -> tuple[str, dict[str, Any], str | None]:
+    """Name and settings of the queries' encoder, and its fingerprint if it is the one of the documents."""
     described = {} if how.encoder else index.encoder
     name = how.encoder or described.get("name")
     if not name:
@@ -158,6 +154,5 @@ def _encoder(how: QueryEncoding, index: IndexOnDisk) -> tuple[IndexEncoder | Non
             f"give {argument('encoder')} NAME|FOLDER, or {argument('encoded_queries')} FILE.npy"
         )
     own = how.settings.given()
-    same = described and not own and "dense" in index.folders
-    opened = index_encoder(index.folders["dense"], index.described("dense")) if same else None
-    return opened, str(name), {**described.get("settings", {}), **own}
+    expected = None if own else described.get("fingerprint")
+    return str(name), {**described.get("settings", {}), **own}, expected

@@ -76,7 +76,8 @@ class ImpactRetriever(Retriever):
             counts, words = term_counts(name, texts, source.words_count, binary=how == "binary")
             queries = QueryImpacts(counts)
         else:
-            kept = SparseEncoder.kept_queries(name, its, texts, self.threads, self.devices)
+            encoder = SparseEncoder.open(name, devices=self.devices, **its)
+            kept = encoder.kept_queries(texts, self.threads)
             parts, words = (kept["weights"], kept["terms"], kept["offsets"]), str(kept["words"])
             queries = source.as_stored(csr_matrix(parts, (len(texts), int(kept["size"]))))
         if words != source.words:

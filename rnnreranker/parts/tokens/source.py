@@ -157,7 +157,7 @@ def query_tokens(
     """The tokens of all topics in order; errors as `check_token_encoder`."""
     check_token_encoder(source)
     name, settings = source.encoder["name"], dict(source.encoder["settings"])
-    kept = LateEncoder.kept_queries(name, settings, list(topics.values()), threads, devices)
+    kept = LateEncoder.open(name, devices=devices, **settings).kept_queries(list(topics.values()), threads)
     return QueryTokens(tuple(topics), kept["vectors"], kept["offsets"])
 
 
