@@ -139,7 +139,6 @@ def check(request: ExperimentRequest) -> list[System]:
         InputError: all faults of the systems.
     """
     from rnnreranker.evaluate.measures import parse_measures
-    from rnnreranker.search.request import check as check_search
 
     parse_measures(request.measures)
     texts = request.systems
@@ -148,7 +147,7 @@ def check(request: ExperimentRequest) -> list[System]:
 
     def check_system(system: System) -> None:
         with located(str(system)):
-            check_search(request_of(request, system))
+            request_of(request, system).check()
 
     refuse(*(partial(check_system, one) for one in systems))
     check_writable(request.output)
@@ -286,7 +285,7 @@ def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | 
 
 def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
     """All settings of a system as plain values, defaults included."""
-    methods = request_of(request, system).methods
+    methods = request_of(request, system)
     chosen = {"retrieve": methods.retrievers, "rerank": methods.rerankers}
     about: dict[str, Any] = {
         kind: [

@@ -149,7 +149,7 @@ def test_bad_input(name: str, made: tuple[Inputs, Run]) -> None:
     inputs, run = made
     strange = Run.from_dict({"q0": {"d0": 1.0, "elsewhere": 0.5}})
     with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: elsewhere\)"):
-        expander(name, inputs).check(strange)
+        expander(name, inputs).rows_of(strange)
     kept = expander(name, inputs, missing="skip").expand(strange)
     assert "elsewhere" in kept.ranked("q0")
     assert len(kept.ranked("q0")) > 2

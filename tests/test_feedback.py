@@ -15,7 +15,7 @@ from rnnreranker import QueryVectors, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import find_java, start_java
 from rnnreranker.base.method import Inputs, find, make_params
-from rnnreranker.methods.feedback.base import Feedback, second_pass_impacts
+from rnnreranker.methods.feedback.base import Feedback
 from rnnreranker.parts.postings.source import QueryImpacts
 from rnnreranker.search.__main__ import main as search
 
@@ -160,7 +160,8 @@ class Impacts:
 def test_impacts_search_again_with_the_words_of_the_first_documents() -> None:
     source: Any = Impacts(rows({0: 2, 1: 4}, {0: 1, 1: 1, 2: 1}, {1: 9}, {5: 3}))
     queries = QueryImpacts(rows({0: 1}, {4: 1}))  # the second finds nothing
-    found = second_pass_impacts(source, queries, feedback("rm3", fb_docs=2))
+    again = find("retriever", "impact")(Inputs(impacts=source), feedback=feedback("rm3", fb_docs=2))
+    found = again.queries_again(queries, again.search(queries, 2))
     expected = feedback("rm3").of_impacts(queries.numbers[0], source.documents[:2], np.array([2.0, 1.0]))
     assert found.numbers.toarray()[0] == pytest.approx(expected.toarray()[0])
     assert found.numbers.toarray()[1].tolist() == queries.numbers.toarray()[1].tolist()
@@ -229,16 +230,3 @@ def refusals() -> Sequence[tuple[list[str], str]]:
 def test_the_command_refuses(flags: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         search(["--index", "no-such-index", "--query", "a", *flags])
-
-
-SPEC = """schema: 3
-name: my
-title: mine
-about: mine
-indexes: {main: {documents: d.jsonl, parts: {dense: {encoder: minilm}, bm25: {}}}}
-query_sets: {my-test: {topics: t.tsv, qrels: t.qrels}}
-measures: [nDCG@10]
-conditions:
-  dense: {title: dense, retrieve: {dense: {}}}
-  dense-prf: {title: again, retrieve: {dense: {}}, prf: {rocchio: {fb_docs: 4}}, against: dense}
-"""

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rnnreranker.base.method import find, make_params
-from rnnreranker.methods.feedback.base import Feedback, second_pass_impacts
+from rnnreranker.base.method import Inputs, find, make_params
+from rnnreranker.methods.feedback.base import Feedback
 from rnnreranker.methods.retrieve.base import run_of_rows
 from rnnreranker.parts.postings.source import ImpactSource, QueryImpacts
 from rnnreranker.runs import Run
@@ -85,8 +85,10 @@ def test_feedback_weighs_queries_and_documents_alike(tmp_path: Path, name: str, 
     whole, exact, documents = sources(tmp_path, 1)
     weights = weights_of(counted)
     for source in (whole, exact):
-        again = second_pass_impacts(source, asked(source, weights, counted), feedback(name))
-        scores, rows = source.search(asked(source, weights, counted), 2, 1)
+        retriever = find("retriever", "impact")(Inputs(impacts=source), feedback=feedback(name))
+        queries = asked(source, weights, counted)
+        scores, rows = retriever.search(queries, 2)
+        again = retriever.queries_again(queries, (scores, rows))
         for number in range(12):
             of = csr_matrix(documents[rows[number]])
             expected = feedback(name).of_impacts(weights[number], of, scores[number]).toarray()[0]

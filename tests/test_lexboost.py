@@ -75,7 +75,7 @@ def test_a_document_in_its_own_row_is_no_neighbour() -> None:
 def test_what_the_graph_does_not_have(graph: NeighbourGraph, run: Run) -> None:
     strange = Run.from_dict({"q0": {"d0": 3.0, "elsewhere": 2.0, "d1": 1.0}})
     with pytest.raises(InputError, match=r"1 of 3 docids in the run are not in the index \(first: elsewhere\)"):
-        make_reranker("lexboost", Inputs(neighbours=graph)).check(strange)
+        make_reranker("lexboost", Inputs(neighbours=graph)).rows_of(strange)
     kept = make_reranker("lexboost", Inputs(neighbours=graph), missing="skip").rerank(strange)
     assert kept.ranked("q0") == ["d0", "d1", "elsewhere"]
     with pytest.raises(InputError, match=r"k=17: expected at most 16, the neighbours that .* has of a docum"):

@@ -125,11 +125,11 @@ def test_what_a_method_lacks_is_said() -> None:
     lost = run.docids[0]
     texts = {docid: "text" for docid in run.docids if docid != lost}
     with pytest.raises(InputError, match=rf"1 of {len(run.docids)} docids in the run have no text \(first: {lost}\)"):
-        Reader(Inputs(topics=dict.fromkeys(run, ""), texts=texts)).check(run)
+        Reader(Inputs(topics=dict.fromkeys(run, ""), texts=texts)).rows_of(run)
     with pytest.raises(InputError, match=r"4 of 5 queries of the run have no text in the topics \(first: q1, q2, q3\)"):
-        Reader(Inputs(topics={"q0": ""}, texts=texts)).check(run)
+        Reader(Inputs(topics={"q0": ""}, texts=texts)).rows_of(run)
     with pytest.raises(InputError, match="texts are needed and were not given"):
-        Reader(Inputs(topics=dict.fromkeys(run, ""))).check(run)
+        Reader(Inputs(topics=dict.fromkeys(run, ""))).rows_of(run)
     skipped = Reader(Inputs(topics=dict.fromkeys(run, ""), texts=texts), missing="skip").rerank(run)
     assert {skipped.ranked(qid)[-1] for qid in run if lost in run.ranked(qid)} == {lost}
 

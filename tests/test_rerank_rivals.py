@@ -190,7 +190,7 @@ def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
         make_reranker(name, broken).rerank(run, queries)
     lost = Run.from_dict({"q0": {"gone": 9.0, **entries["q0"], "away": -9.0}})
     with pytest.raises(InputError, match=r"2 of 4 docids in the run are not in the index \(first: "):
-        make_reranker(name, source).check(lost)
+        make_reranker(name, source).rows_of(lost)
     skipped = make_reranker(name, source, missing="skip").rerank(lost, queries)["q0"]
     assert [docid for docid, _ in skipped][2:] == ["gone", "away"]
     with pytest.raises(InputError, match=r"1 of 1 docids in the run are not in the index \(first: gone\)"):

@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
     with pytest.raises(InputError, match=r"out: .*give pooling=mean or cls"):
         Encoder.load(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
-        reranker(tmp_path / "out", source, {}).check(make_run())
+        reranker(tmp_path / "out", source, {}).rows_of(make_run())
     (tmp_path / "narrow").mkdir()
     with pytest.raises(InputError, match=r"scores vectors of 32 dimensions, the index has 20"):
         reranker(tmp_path / "out", make_source(tmp_path / "narrow", 20), make_topics())

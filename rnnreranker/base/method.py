@@ -276,7 +276,7 @@ class Chosen:
             by_params = getattr(self.method, "needs_with", None)
             return frozenset(by_params(self.params) if by_params else self.method.needs)
         usual = "none" if self.source == "neighbours" else "encoded"
-        needs: frozenset[str] = self.method.needs_from(self.source, self.queries or usual)
+        needs: frozenset[str] = self.method.needs_from(self.source, self.queries or usual, self.params)
         return needs
 
     def replaced(self, **changed: Any) -> Chosen:

@@ -6,16 +6,17 @@ from abc import ABC
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from rnnreranker.base import settings
 from rnnreranker.base.device import Devices, devices_of
-from rnnreranker.base.errors import InputError, brief, count_of
+from rnnreranker.base.errors import InputError, brief, count_of, instance_of
 from rnnreranker.base.method import Inputs, settings_of
-from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
+from rnnreranker.parts.vectors.of_run import check_missing, query_rows, vector_rows
 from rnnreranker.parts.vectors.together import notice_mismatch
 
 if TYPE_CHECKING:
     from rnnreranker.methods.feedback import Feedback
-    from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
 
@@ -68,7 +69,8 @@ class SearchMethod(ABC):
         self.inputs = inputs if isinstance(inputs, Inputs) else Inputs(vectors=inputs)
         self.params: Any = settings_of(self, self.kind, params)
         self.threads = None if threads is None else count_of(threads, "threads")
-        self.missing, self.batch_size, self.feedback = missing, batch_size, feedback
+        self.missing, self.batch_size = missing, batch_size
+        self.feedback: Any = feedback  # None, or a Feedback
         self.devices = devices_of(device)
         self.prepare()
 
@@ -79,11 +81,6 @@ class SearchMethod(ABC):
     def vectors(self) -> VectorSource:
         source: VectorSource = self.inputs.vectors
         return source
-
-    @property
-    def graph(self) -> NeighbourGraph:
-        graph: NeighbourGraph = self.inputs.neighbours
-        return graph
 
     def vectors_of(self, run: Run, given: QueryVectors | None = None) -> Any:
         """(Q, d) float32 of the queries of a run, Q None if not needed; a notice reports vectors that do not match.
@@ -99,12 +96,27 @@ class SearchMethod(ABC):
             notice_mismatch(run, queries, self.vectors)
         return rows
 
-    def rows_of(self, run: Run) -> Any:
-        """(V,) int64: rows of the documents of a run, -1 where they are missing; None if the method reads none.
+    def rows_of(self, run: Run) -> np.ndarray:
+        """(V,) int64: rows of the documents of a run, -1 for those that this method cannot use; 0 if it reads no rows.
 
         Raises:
-            InputError: missing documents (missing="error"), other rows in the graph than in the vectors.
+            InputError: no Run, queries without a text, other rows in the graph than in the vectors; documents without
+                vector, graph row or text (missing="error").
         """
+        from rnnreranker.runs import Run
+
+        instance_of(run, Run, "run")
+        if "topics" in self.needs and (lost := [qid for qid in run if qid not in self.inputs.topics]):
+            raise InputError(
+                f"{len(lost)} of {len(run)} queries of the run have no text in the topics (first: "
+                f"{', '.join(lost[:3])}); give the topics that the run was made from"
+            )
+        rows, skip = np.zeros(len(run.docids), dtype=np.int64), self.missing == "skip"
         sources = [getattr(self.inputs, one) for one in ("vectors", "neighbours", "tokens") if one in self.needs]
-        beside = sources[1] if sources[1:] else None
-        return vector_rows(sources[0], run, skip=self.missing == "skip", beside=beside) if sources else None
+        if sources:
+            rows = vector_rows(sources[0], run, skip=skip, beside=sources[1] if sources[1:] else None)
+        if "texts" in self.needs:
+            texts = self.inputs.texts
+            rows[[docid not in texts for docid in run.docids.tolist()]] = -1
+            check_missing(run, rows >= 0, "have no text", skip)
+        return rows

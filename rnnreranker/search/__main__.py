@@ -18,7 +18,7 @@ from rnnreranker.evaluate.protocols import MEASURES, protocol_of, relevant_from
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.search.defaults import RNN
 from rnnreranker.search.flags import EVERYDAY, typed_rnn
-from rnnreranker.search.request import NO_RERANKING, OutputRequest, SearchRequest, check
+from rnnreranker.search.request import NO_RERANKING, OutputRequest, SearchRequest
 
 if TYPE_CHECKING:
     import pandas
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
     stages = work.stages(given)
     with phase("writing"):
         kept = stages if request.query or wanted.qrels else stages[-1:]
-        whole = [documents_of(stage, request.methods.passages) for stage in kept]
+        whole = [documents_of(stage, request.passages) for stage in kept]
         runs = [run.head(request.hits) for run in whole]
         if wanted.output:
             _write(wanted, argv, work, runs[-1], qrels)
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
             from rnnreranker.search.own_documents import best_passages
             from rnnreranker.search.show import show_results
 
-            text_of = best_passages(stages[-1], request.methods.passages)
+            text_of = best_passages(stages[-1], request.passages)
             show_results(work.index, whole[0], runs[-1], limit=wanted.show, text_of=text_of)
         if qid is not None:
             _explain(wanted, work, stages, qrels)
@@ -104,8 +104,7 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
         wrong = str(error)
     request = command.request(args, SearchRequest, rerank=rerank[0] if len(rerank) == 1 else rerank)
     asked, shown = args.query is not None or explain or wanted.output or wanted.qrels, args.topics or args.query
-    check(
-        request,
+    request.check(
         (wrong, wrong),
         lambda: wanted.qrels and parse_measures(wanted.measures),
         (explain and not shown, "--explain shows the query: give --topics, or --query and its text"),
@@ -125,7 +124,7 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
         ),
         (explain and args.aggregate, "--explain shows passages: not with --aggregate"),
     )
-    rerankers = request.methods.rerankers
+    rerankers = request.rerankers
     if explain and [(one.name, one.source == "tokens") for one in rerankers] != [("rnn", False)]:
         named = " ".join(f"--rerank {one.name}:from={one.source}" for one in rerankers) or "--rerank none"
         raise InputError(f"--explain shows what rnn does with vectors or a graph: not with {named}")
@@ -178,7 +177,7 @@ def _write(
     from rnnreranker.search.ir_metadata import file_beside, write_ir_metadata
 
     by = [work.retrieved_by or "run", *work.steps, *([] if work.rerankers else [NO_RERANKING])]
-    passages = work.request.methods.passages
+    passages = work.request.passages
     tag = wanted.tag or ".".join([*by, *([passages.aggregate] if passages else [])])
     beside = file_beside(str(wanted.output))
     run.write(str(wanted.output), tag=tag, format=wanted.output_format)

@@ -110,7 +110,7 @@ def write_ir_metadata(
 def stages(work: Pipeline) -> list[dict[str, Any]]:
     """The methods in their order, each with its settings and the name of the stage it reads."""
     entries: list[dict[str, Any]] = []
-    methods = work.request.methods
+    request = work.request
 
     def add(name: str, made_by: str, settings: Mapping[str, Any], **others: Any) -> str:
         own = name if all(one["name"] != name for one in entries) else f"{name} {len(entries) + 1}"
@@ -132,14 +132,14 @@ def stages(work: Pipeline) -> list[dict[str, Any]]:
         before = [add(last, "", {}, run=last, depth=work.depth)]
     last = before[0]
     if len(before) > 1:
-        fusion = methods.fusion.to_dict()
+        fusion = request.fusion.to_dict()
         last = add(fusion.pop("fuse"), "rnnreranker.runs.fuse.fuse", fusion, interpolates=before)
     if work.expander is not None:
         last = of(work.expander, expands=last)
     for reranker in work.rerankers:
         last = of(reranker, reranks=last)
-    if methods.passages is not None:
-        passages = methods.passages.to_dict()
+    if request.passages is not None:
+        passages = request.passages.to_dict()
         add(passages.pop("aggregate"), "rnnreranker.runs.passages", passages, aggregates=last)
     return entries
 

@@ -19,7 +19,7 @@ from rnnreranker.search.defaults import Usual
 from rnnreranker.search.inputs import document_texts
 from rnnreranker.search.own_documents import notice_own, without_own
 from rnnreranker.search.queries import query_vectors, without_query_vectors
-from rnnreranker.search.request import KINDS, SearchRequest
+from rnnreranker.search.request import GRAPH, KINDS, SearchRequest
 
 if TYPE_CHECKING:
     import pandas
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import Reranker
     from rnnreranker.methods.retrieve import Retriever
     from rnnreranker.runs import Run
-
-GRAPH = "neighbours"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +56,7 @@ class Pipeline:
 
         Runs are not cut; passages are not merged to documents.
         """
-        remove, passages = self.request.remove_query, self.request.methods.passages
+        remove, passages = self.request.remove_query, self.request.passages
         with phase("query vectors"):
             _load(self.inputs, {"query tokens", "query vectors"} & self.needs)
         with phase("retrieval"):
@@ -80,10 +78,10 @@ class Pipeline:
         return [one.name for one in (self.expander, *self.rerankers) if one is not None]
 
     def retrieved(self) -> Run:
-        remove, how = self.request.remove_query, self.request.methods.fusion
+        remove, how = self.request.remove_query, self.request.fusion
         runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
         if remove:
-            runs = [without_own(run, self.request.methods.passages).head(self.depth) for run in runs]
+            runs = [without_own(run, self.request.passages).head(self.depth) for run in runs]
         others = [run for one, run in zip(self.retrievers, runs, strict=True) if "vectors" not in one.needs]
         if others and {"query vectors", "vectors"} <= self.needs:  # a lexical run tests vectors better than their own
             self.inputs.compared = self.inputs.query_vectors
@@ -108,10 +106,9 @@ def open_pipeline(
         InputError: no such index, a part that it lacks, an input that this search cannot give to a method.
         UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
     """
-    methods, feedback = request.methods, request.methods.feedback
-    retrieving, rerankers = methods.retrievers, methods.rerankers
-    expanding = [methods.expander] if methods.expander else []
-    needed = [*retrieving, *expanding, *([] if methods.auto else rerankers)]
+    feedback, retrieving, rerankers = request.feedback, request.retrievers, request.rerankers
+    expanding = [request.expander] if request.expander else []
+    needed = [*retrieving, *expanding, *([] if request.auto else rerankers)]
     index = open_index(request.index, request.bm25_index, needs=needs_together(needed))
     of_index: dict[str, Any] = {need: partial(index.given, need) for need in givers()}
     for need in set(givers(queries=True)) - {*of_index, *GIVEN}:
@@ -119,11 +116,11 @@ def open_pipeline(
     inputs = Inputs(
         **{need.replace(" ", "_"): source for need, source in of_index.items()},
         topics=topics,
-        query_vectors=lambda: query_vectors(methods.encoding, index, topics, threads=request.threads),
-        texts=lambda: document_texts(request.documents, index, methods.fields),
+        query_vectors=lambda: query_vectors(request.encoding, index, topics, threads=request.threads),
+        texts=lambda: document_texts(request.documents, index, request.document_fields),
         qrels=qrels,
     )
-    if methods.auto:
+    if request.auto:
         retrieving, rerankers, line = choose_parts(request, index, inputs)
         if line:
             say(line)
@@ -158,11 +155,11 @@ def open_pipeline(
         retriever.check()
     others = [make(one) for one in (*expanding, *rerankers)]
     for method in others if given is not None else []:
-        method.check(given)
+        method.rows_of(given)
     by = "hybrid" if request.retrieve == "hybrid" else "+".join(named)
     by += f".{feedback.name}" if feedback else ""
     expander = others.pop(0) if expanding else None
-    return Pipeline(request, index, inputs, retrievers, expander, others, by, methods.depth, needs_together(chosen))
+    return Pipeline(request, index, inputs, retrievers, expander, others, by, request.depth, needs_together(chosen))
 
 
 def _load(inputs: Inputs, needs: Iterable[str]) -> None:
@@ -190,7 +187,7 @@ def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, fi
             f"{argument('queries', 'encoded')}: {index.name} has no vectors that its graph was made from; give "
             f"{argument('queries', 'none')}, or run if the run's scores are the same similarity as the graph's"
         )
-    retrieved_by = [one.name for one in request.methods.retrievers]
+    retrieved_by = [one.name for one in request.retrievers]
     of_run = first and retrieved_by == ["dense"] and not request.expand and not request.prf
     return chosen.replaced(queries=chosen.queries or ("none" if not of_vectors else "run" if of_run else "encoded"))
 
@@ -205,8 +202,8 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
         InputError: nothing to search, a fusion for a single part.
         UnavailableError, MissingDependencyError: no part, or the given encoder, works here.
     """
-    methods, rerankers = request.methods, request.methods.rerankers
-    without_queries = cache(lambda: without_query_vectors(methods.encoding, index))
+    rerankers = request.rerankers
+    without_queries = cache(lambda: without_query_vectors(request.encoding, index))
 
     def reason_against(name: str) -> str:
         method = find("retriever", name)
@@ -231,7 +228,7 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
         )
     if not used:
         raise UnavailableError("; ".join(lost.values()))
-    fused = f", fused by {methods.fusion.fuse}" if len(used) > 1 else ""
+    fused = f", fused by {request.fusion.fuse}" if len(used) > 1 else ""
     said = [f"retriever auto: {'+'.join(one.name for one in used)}{fused}"]
     said += [f"without {name}: {reason}" for name, reason in lost.items()]
     if isinstance(request.rerank, Usual):

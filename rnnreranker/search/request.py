@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import Fault, InputError, argument, is_utf8, nearest, refuse
@@ -33,6 +33,7 @@ AUTO = "auto"  # words and vectors of the index, see `choose_parts`
 KINDS = (("bm25", "bm25s", "impact"), ("dense", "late"))  # of `auto`: of each kind the first that can be searched
 SAME = {"bm25s": "bm25"}  # retrievers of the same words: the absence of the first needs no line
 NO_RERANKING = "none"
+GRAPH = "neighbours"  # the source of similarities
 PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyserini's experiments with passages
 
 
@@ -86,68 +87,111 @@ class SearchRequest(ComputesOnDevices, Request):
     threads: int | None = setting(None, "default: one per core", at_least=1)
     batch_size: int = setting(256, "queries at a time", at_least=1)
 
-    @cached_property
-    def methods(self) -> SearchMethods:
-        """The methods with their settings; InputError: all faults that are visible before any work."""
-        from rnnreranker.methods.feedback.base import check_feedback
-        from rnnreranker.runs.fuse import FuseParams, fusion
-        from rnnreranker.search.queries import QueryEncoding
+    @property
+    def auto(self) -> bool:
+        """Whether the index determines the retrievers, see `choose_parts`."""
+        return self.run is None and self.retrieve in (None, AUTO)
 
-        auto = self.run is None and self.retrieve in (None, AUTO)
+    @cached_property
+    def retrievers(self) -> list[Chosen]:
+        """Empty with a run, or if the index determines them. InputError: unknown or repeated ones."""
+        if self.auto or self.run is not None:
+            return []
+        written = read_joined(self.retrieve or ())
+        forms = [one for form in written for one in (map(Written, HYBRID) if form.name == "hybrid" else [form])]
+        shown = argument("retrieve", "+".join(map(str, forms)))
+        refuse(
+            *(
+                (one.name in MODELS, f"{shown}: {one.name}: no such retriever; did you mean {MODELS.get(one.name)}?")
+                for one in forms
+            ),
+            (len({one.name for one in forms}) < len(forms), f"{shown}: expected different retrievers"),
+        )
+        return choose_all("retriever", forms, "retrieve")
+
+    @cached_property
+    def feedback(self) -> Chosen | None:
+        """InputError: unknown, or a retriever that cannot search again with it."""
+        from rnnreranker.methods.feedback.base import check_feedback
+
+        if self.prf is None:
+            return None
+        chosen = choose("feedback", self.prf, "prf")
+        check_feedback(chosen.name, [one.name for one in self.retrievers])
+        return chosen
+
+    @cached_property
+    def expander(self) -> Chosen | None:
+        return None if self.expand is None else choose("expander", self.expand, "expand")
+
+    @cached_property
+    def rerankers(self) -> list[Chosen]:
+        """In their order. InputError: unknown ones, `none` beside others, `queries` without a graph."""
         forms = [Written.read(form) for form in as_list(self.rerank)]
         kept = [form for form in forms if form.name != NO_RERANKING]
-        makers: dict[str, Callable[[], Any]] = {
-            "retrievers": lambda: [] if auto or self.run is not None else _retrievers(self.retrieve or AUTO),
-            "feedback": lambda: None if self.prf is None else choose("feedback", self.prf, "prf"),
-            "expander": lambda: None if self.expand is None else choose("expander", self.expand, "expand"),
-            "rerankers": lambda: choose_all("reranker", kept, "rerank"),
-            "passages": lambda: None if self.aggregate is None else passages(self.aggregate),
-            "encoding": lambda: QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices),
-            "fields": lambda: asked_fields(self.documents, self.fields),
-        }
-        made: dict[str, Any] = {}
-        faults = self._faults()
-        for kind, make in makers.items():
-            try:
-                made[kind] = make()
-            except InputError as error:
-                faults.append((True, str(error)))
-        refuse(*faults)
-        retrievers, rerankers, way = made["retrievers"], made["rerankers"], made["passages"]
-        faults = [
-            (
-                self.fuse is not None and not auto and len(retrievers) < 2,
-                f"{argument('fuse', self.fuse)}: joins several retrievers, not "
-                f"{argument('retrieve', self.retrieve) if self.run is None else argument('run')}",
-            ),
+        chosen = choose_all("reranker", kept, "rerank")
+        graph = argument("from", GRAPH)
+        refuse(
             (
                 len(forms) > 1 and len(kept) < len(forms),
                 f"{argument('rerank', 'none')} beside {', '.join(map(str, kept))}; leave none out, or give it alone",
             ),
-            (
-                self.documents and not any("texts" in one.needs for one in rerankers),
-                f"{argument('documents')} gives texts to rerankers that read them, as cross-encoder; none is asked for",
+            *(
+                (
+                    one.source != GRAPH and one.queries,
+                    f"{argument('queries', one.queries)}: with {one.source} queries are encoded; give {graph} too",
+                )
+                for one in chosen
             ),
-        ]
-        for one in rerankers:
-            unused, shown = one.source != "neighbours" and one.queries, argument("queries", one.queries)
-            graph = argument("from", "neighbours")
-            faults.append((unused, f"{shown}: with {one.source} queries are encoded; give {graph} too"))
-        refuse(*faults)
-        if made["feedback"]:
-            check_feedback(made["feedback"].name, [one.name for one in retrievers])
-        usual = FuseParams(fuse="minmax") if auto else FuseParams()  # so that words and vectors have equal weight
-        fused = usual if self.fuse is None else fusion(self.fuse, len(retrievers), "fuse")
-        depth = max([self.hits, *(getattr(one.params, "context", 0) for one in rerankers)])
-        depth = depth if way is None else way.hits or PASSAGES_PER_DOCUMENT * self.hits
-        return SearchMethods(auto, **made, fusion=fused, depth=depth)
+        )
+        return chosen
 
-    def _faults(self) -> list[tuple[object, str]]:
-        """The faults of arguments that go together, as (whether it is one, message)."""
+    @cached_property
+    def fusion(self) -> FuseParams:
+        """Of several retrievers; of `auto` minmax, so that words and vectors have equal weight."""
+        from rnnreranker.runs.fuse import FuseParams, fusion
+
+        if self.fuse is None:
+            return FuseParams(fuse="minmax") if self.auto else FuseParams()
+        count = len(self.retrievers)
+        if not self.auto and count < 2:
+            instead = argument("retrieve", self.retrieve) if self.run is None else argument("run")
+            raise InputError(f"{argument('fuse', self.fuse)}: joins several retrievers, not {instead}")
+        return fusion(self.fuse, count, "fuse")
+
+    @cached_property
+    def passages(self) -> PassageParams | None:
+        """The aggregation of passages to documents."""
+        return None if self.aggregate is None else passages(self.aggregate)
+
+    @cached_property
+    def encoding(self) -> QueryEncoding:
+        from rnnreranker.search.queries import QueryEncoding
+
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
+
+    @cached_property
+    def document_fields(self) -> tuple[str, ...] | None:
+        """The fields of `documents`. InputError: also if no reranker reads them."""
+        if self.documents and not any("texts" in one.needs for one in self.rerankers):
+            shown = argument("documents")
+            raise InputError(f"{shown} gives texts to rerankers that read them, as cross-encoder; none is asked for")
+        return asked_fields(self.documents, self.fields)
+
+    @property
+    def depth(self) -> int:
+        """The number of candidates of a query: `hits`, or the largest context."""
+        if self.passages is not None:
+            return self.passages.hits or PASSAGES_PER_DOCUMENT * self.hits
+        return max([self.hits, *(getattr(one.params, "context", 0) for one in self.rerankers)])
+
+    def check(self, *others: Fault) -> None:
+        """Raise InputError with all faults that are visible before any work, and `others`, see `refuse`."""
         query, run = self.query, self.run
         shown, there = argument("query"), f"not with {argument('run')}, whose candidates are there already"
         without_topics = self.topics is None and query is None
-        return [
+        parts = ("retrievers", "feedback", "expander", "rerankers", "fusion", "passages", "encoding", "document_fields")
+        refuse(
             (
                 (without_topics and run is None) or (self.topics is not None and query is not None),
                 f"give either {argument('topics')} (many queries) or {shown} (one query's text)",
@@ -156,44 +200,9 @@ class SearchRequest(ComputesOnDevices, Request):
             (self.prf is not None and run is not None, f"{argument('prf')} searches again: {there}"),
             (query is not None and not query.strip(), f"{shown} is empty: expected the text of a query"),
             (query and not is_utf8(query), f"{shown} is not UTF-8 text"),
-        ]
-
-
-@dataclass(frozen=True)
-class SearchMethods:
-    """The methods of a search.
-
-    Attributes:
-        auto: whether the index determines the retrievers, which are empty then, as with a run.
-        feedback, expander: None without one; rerankers: in their order.
-        passages: the aggregation to documents; None without one. fields: of the request's documents.
-        encoding: of the queries; fusion: of several retrievers.
-        depth: the number of candidates of a query: `hits`, or the largest context.
-    """
-
-    auto: bool
-    retrievers: list[Chosen]
-    feedback: Chosen | None
-    expander: Chosen | None
-    rerankers: list[Chosen]
-    passages: PassageParams | None
-    fields: tuple[str, ...] | None
-    encoding: QueryEncoding
-    fusion: FuseParams
-    depth: int
-
-
-def _retrievers(retrieve: Form | Sequence[Form]) -> list[Chosen]:
-    """The retrievers of an argument; InputError: unknown or repeated ones."""
-    joined = [map(Written, HYBRID) if form.name == "hybrid" else [form] for form in read_joined(retrieve)]
-    forms = [one for of in joined for one in of]
-    shown = argument("retrieve", "+".join(map(str, forms)))
-    for one in forms:
-        if one.name in MODELS:
-            raise InputError(f"{shown}: {one.name}: no such retriever; did you mean {MODELS[one.name]}?")
-    if len({one.name for one in forms}) < len(forms):
-        raise InputError(f"{shown}: expected different retrievers")
-    return choose_all("retriever", forms, "retrieve")
+            *(partial(getattr, self, part) for part in parts),
+            *others,
+        )
 
 
 @dataclass(frozen=True)
@@ -224,8 +233,3 @@ def passages(form: Form, of: str = "aggregate") -> PassageParams:
     if written.name not in AGGREGATES:
         raise InputError(f"{argument(of, written.name)}: no such way; {nearest(written.name, AGGREGATES)}")
     return PassageParams.of(written.params, argument(of, str(written)), aggregate=written.name)
-
-
-def check(request: SearchRequest, *others: Fault) -> None:
-    """Raise InputError with all faults of a request that are visible before any work, and `others`, see `refuse`."""
-    refuse(lambda: request.methods, *others)

@@ -9,7 +9,7 @@ from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.settings import asked
 from rnnreranker.runs import Run
 from rnnreranker.search.own_documents import documents_of, without_own
-from rnnreranker.search.request import SearchRequest, check
+from rnnreranker.search.request import SearchRequest
 
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
@@ -42,10 +42,10 @@ def search(request: SearchRequest) -> Run:
     """
     from rnnreranker.search.pipeline import open_pipeline
 
-    check(request)
+    request.check()
     topics, given = read_queries(request)
     run = open_pipeline(request, topics, given=given).stages(given)[-1]
-    return documents_of(run, request.methods.passages).head(request.hits)
+    return documents_of(run, request.passages).head(request.hits)
 
 
 def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
@@ -63,9 +63,8 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
         topics = topics_of(request.topics)
     if request.run is None:
         return topics or {}, None
-    methods = request.methods
     run = first_stage_of(request.run)
-    run = (without_own(run, methods.passages) if request.remove_query else run).head(methods.depth)
+    run = (without_own(run, request.passages) if request.remove_query else run).head(request.depth)
     shown = argument("query") if request.topics is None else request.shown("topics")
     if lost := [qid for qid in run if topics is not None and qid not in topics]:
         raise InputError(

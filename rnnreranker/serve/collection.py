@@ -16,7 +16,7 @@ from rnnreranker.runs import Run
 from rnnreranker.search.inputs import texts_in
 from rnnreranker.search.opened import open_index
 from rnnreranker.search.queries import QueryEncoding, open_query_encoder, without_query_vectors
-from rnnreranker.search.request import SearchRequest, check
+from rnnreranker.search.request import SearchRequest
 from rnnreranker.search.show import first_line
 from rnnreranker.serve.guard import check as check_time
 from rnnreranker.serve.question import QID, SearchBody, check_request
@@ -95,7 +95,7 @@ class ServedIndex:
             raise InputError(f"query of {size} characters, hits={hits}: expected {limits}")
         request = SearchRequest(self.index, query=text, threads=1, **others)
         check_request(request, self.limits, explain)
-        check(request)
+        request.check()
         if not self.encodes:
             return request
         return replace(request, encoded_queries=QueryVectors((QID,), self.vector_of(text)))

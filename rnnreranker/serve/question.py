@@ -90,12 +90,11 @@ def check_request(request: SearchRequest, limits: Limits, explain: bool = False)
     retrieve = [] if request.retrieve is None else read_joined(request.retrieve)
     forms = [request.fuse, request.prf, request.expand, *as_list(request.rerank), *retrieve]
     check_forms([form for form in forms if form is not None])
-    methods = request.methods
-    for one in methods.rerankers:
+    for one in request.rerankers:
         if one.method.model_setting:
             raise InputError(f"{one.name}: loads a model, which clients cannot name; use python -m rnnreranker.search")
-    others = [one for one in (methods.feedback, methods.expander) if one is not None]
-    check_work([*methods.retrievers, *others, *methods.rerankers], methods.depth, limits, explain)
+    others = [one for one in (request.feedback, request.expander) if one is not None]
+    check_work([*request.retrievers, *others, *request.rerankers], request.depth, limits, explain)
 
 
 def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, explain: bool = False) -> None:

@@ -92,7 +92,7 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     whole, threads, index = first_stage_of(request.run), request.threads, open_index(request.index)  # type: ignore[arg-type]
     run = sampled(whole, request.sample)
     reranker = RnnReranker(index.vectors, request.params, threads=threads, missing=request.missing)
-    reranker.check(run)
+    reranker.rows_of(run)
     topics = {} if request.topics is None else topics_of(request.topics)
     wanted = run.qids if request.encoded_queries is None else None  # all of a file: their order is looked at
     queries = query_vectors(request.encoding, index, topics, wanted, threads=threads)

@@ -52,7 +52,7 @@ def measure_run(
     """
     import pandas
 
-    reranker.check(run)
+    reranker.rows_of(run)
     params, vectors = reranker.params, reranker.vectors
     queries, rows = query_rows(run, query_vectors, vectors.dimension), vectors.rows(list(run.docids))
     useless, contexts = why_useless(run.scores, run.offsets), []

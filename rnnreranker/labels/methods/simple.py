@@ -13,7 +13,7 @@ from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.labels import targets
 from rnnreranker.labels.methods.base import ContextLabeler, JudgedContext, Labeler, Pair, Source, VectorLabeler
 from rnnreranker.labels.similarity import Asked, Similarity, padded
-from rnnreranker.methods.rerank.base import inner_products
+from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import VECTORS_ALONE
 

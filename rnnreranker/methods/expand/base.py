@@ -55,24 +55,20 @@ class Expander(SearchMethod):
         They may be new or of the run; other candidates follow below.
         """
 
-    def check(self, run: Run) -> None:
-        """Raise InputError if the graph lacks candidates of a run, or vectors have other rows than it."""
-        self.rows_of(run)
-
     def expand(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
         """The run with the new documents, every query best first.
 
         query_vectors: (d,) float32 of every query of the run; None = those of the inputs.
 
         Raises:
-            InputError: as `check`; a graph with fewer neighbours than asked for, a query without a vector.
+            InputError: as `rows_of`; a graph with fewer neighbours than asked for, a query without a vector.
         """
         from rnnreranker.runs import Run
 
-        graph = self.graph
+        graph = self.inputs.neighbours
         if (wanted := getattr(self.params, "k", None)) is not None:
             graph.check_k("k", wanted)
-        queries, known = self.vectors_of(run, query_vectors), self.rows_of(run)
+        known, queries = self.rows_of(run), self.vectors_of(run, query_vectors)
         notice_missing(run, known >= 0, self.name)
         rows, scores = [np.empty(0, np.int64)], [np.empty(0)]
         for query, (first, last) in zip(queries, itertools.pairwise(run.offsets.tolist()), strict=True):

@@ -1,5 +1,5 @@
 """Pseudo-relevance feedback, one file a method."""
 
-from rnnreranker.methods.feedback.base import Feedback, second_pass_vectors
+from rnnreranker.methods.feedback.base import Feedback
 
-__all__ = ["Feedback", "second_pass_vectors"]
+__all__ = ["Feedback"]

@@ -1,4 +1,4 @@
-"""The base of feedback, and second queries."""
+"""The base of feedback."""
 
 from __future__ import annotations
 
@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, methods, settings_of
-from rnnreranker.parts.vectors.of_run import check_dimension
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.postings.source import ImpactSource, QueryImpacts
     from rnnreranker.parts.tokens.neighbours import Lexicon
-    from rnnreranker.parts.tokens.source import QueryTokens
-    from rnnreranker.parts.vectors import QueryVectors, VectorSource
 
 OVER = ("vectors", "impacts", "words", "tokens")  # what queries and documents are to a retriever
 
@@ -94,61 +89,3 @@ def check_feedback(name: str, retrievers: Sequence[str]) -> None:
     if lacking:
         fitting = [one for one, method in methods("retriever").items() if method.over in over]
         raise InputError(f"prf {name}: is for retriever {' or '.join(fitting)}, not for {' and '.join(lacking)}")
-
-
-def second_pass_vectors(
-    source: VectorSource, queries: QueryVectors, feedback: Feedback, threads: int | None = None, batch_size: int = 256
-) -> QueryVectors:
-    """The second queries, each made of a first one and of its nearest vectors; one without hits stays unchanged.
-
-    Results do not depend on threads and batch_size.
-
-    Raises:
-        InputError: vectors of another dimension than the queries, or with NaN or infinite values.
-    """
-    from rnnreranker.parts.vectors import QueryVectors
-
-    check_dimension(queries, source.dimension)
-    new = queries.vectors.copy()
-    for first in range(0, len(new), batch_size):
-        batch = queries.vectors[first : first + batch_size]
-        for row, rows in enumerate(source.search(batch, feedback.depth("vectors"), threads)[1], first):
-            if len(rows):
-                new[row] = feedback.of_vectors(queries.vectors[row], source.fetch(rows))
-    return QueryVectors(queries.qids, new)
-
-
-def second_pass_impacts(
-    source: ImpactSource, queries: QueryImpacts, feedback: Feedback, threads: int | None = None
-) -> QueryImpacts:
-    """The second queries, each made of a first one and of its first documents; one without hits stays unchanged."""
-    from scipy.sparse import csr_matrix, vstack
-
-    from rnnreranker.parts.postings.source import QueryImpacts
-
-    weights = queries.weights
-    hits = zip(*source.search(queries, feedback.depth("impacts"), threads), strict=True)
-    new = [
-        feedback.of_impacts(weights[row], source.weights(rows), scores) if len(rows) else weights[row]
-        for row, (scores, rows) in enumerate(hits)
-    ]
-    return QueryImpacts(csr_matrix(vstack(new, format="csr"))) if new else queries
-
-
-def second_pass_tokens(
-    asked: QueryTokens, hits: Sequence[np.ndarray], feedback: Feedback, lexicon: Lexicon
-) -> tuple[QueryTokens, np.ndarray]:
-    """The second queries, and their tokens' weights, (P,); one without hits stays unchanged, with weights of 1.
-
-    hits: (n,) rows of the documents of each query, best first.
-    """
-    from rnnreranker.parts.tokens.source import QueryTokens
-
-    tokens, weights = [asked.vectors[:0]], [np.ones(0)]
-    for qid, rows in zip(asked.qids, progress(hits, unit="queries", what="feedback"), strict=True):
-        own = asked.one(qid)
-        new, weighed = feedback.of_tokens(own, rows, lexicon) if len(rows) else (own, np.ones(len(own)))
-        tokens.append(new)
-        weights.append(weighed)
-    offsets = np.cumsum([len(one) for one in tokens], dtype=np.int64)
-    return QueryTokens(asked.qids, np.concatenate(tokens), offsets), np.concatenate(weights)

@@ -15,11 +15,11 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.command import progress, say
-from rnnreranker.base.errors import InputError, argument, instance_of
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.methods.base import SearchMethod
 from rnnreranker.parts.vectors.exact import all_finite
-from rnnreranker.parts.vectors.of_run import check_missing, notice_missing
+from rnnreranker.parts.vectors.of_run import notice_missing
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 
 if TYPE_CHECKING:
@@ -50,9 +50,8 @@ class Candidates:
 
     docids: np.ndarray  # (n,) strings
     scores: Any = None  # (n,) float64, see `Reranker.run_scores`: run scores
-    in_run: Any = None  # (n,) float64, of the run as they are: run scores
     vectors: Any = None  # (n, d) float32, finite: vectors
-    rows: Any = None  # (n,) int64, of graph or tokens: neighbours, tokens
+    rows: Any = None  # (n,) int64, of vectors, graph or tokens
     texts: Any = None  # n strings: texts
 
     def __len__(self) -> int:
@@ -88,42 +87,34 @@ class Reranker(SearchMethod):
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64, finite, larger = better."""
 
-    @property
-    def reads_scores(self) -> bool:
-        """Whether scores or ranks of the run count."""
-        return "run scores" in self.needs
-
     def run_scores(self, run: Run) -> np.ndarray:
         """(L,) float64: the scores of the run, as the method uses them."""
         return run.scores
 
     def alone(self, qid: str, docids: Sequence[str]) -> tuple[Query, Candidates]:
-        """A query and candidates outside a run, as arguments of `scores`.
+        """A query and candidates outside a run, as arguments of `scores`, of a method that reads no scores of a run.
 
         Raises:
-            InputError: the method reads scores of a run; the query or candidates lack an input.
+            InputError: the query or candidates lack an input.
         """
-        if self.reads_scores:
-            raise InputError(f"rerank {self.name}: reads scores of the run, which these candidates have not")
-        inputs, needs = self.inputs, self.needs
-        rows: Any = None
-        for need in needs & {"vectors", "tokens"}:
+        inputs, rows = self.inputs, None
+        for need in self.needs & {"vectors", "tokens"}:
             rows = getattr(inputs, need).rows(list(docids))
             if (rows < 0).any():
                 lost = docids[int(np.argmin(rows))]
                 raise InputError(f"query {qid}: {lost} is not in the index; use the run's own index")
-        if "texts" in needs and (without := [docid for docid in docids if docid not in inputs.texts]):
+        if "texts" in self.needs and (without := [docid for docid in docids if docid not in inputs.texts]):
             raise InputError(
                 f"query {qid}: {len(without)} of its {len(docids)} candidates and positives have no text (first: "
                 f"{', '.join(without[:3])}); give the run's own index, or {argument('documents')} that have them"
             )
-        vector = inputs.query_vectors.vectors[self._places[qid]] if "query vectors" in needs else None
+        vector = inputs.query_vectors.vectors[self._row_of[qid]] if "query vectors" in self.needs else None
         candidates = self._filled(Candidates(np.array(docids, dtype=object), rows=rows))
         _check_finite(candidates)
         return self._query(qid, vector), candidates
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _row_of(self) -> dict[str, int]:
         return {qid: row for row, qid in enumerate(self.inputs.query_vectors.qids)}
 
     def _query(self, qid: str, vector: Any) -> Query:
@@ -153,19 +144,14 @@ class Reranker(SearchMethod):
         """
         from rnnreranker.base.jobs import one_blas_thread
 
-        rows, usable = self._usable(run)
+        rows = self.rows_of(run)
         vectors = self.vectors_of(run, query_vectors)
         queries = [self._query(qid, vector) for qid, vector in zip(run.qids, vectors, strict=True)]
-        notice_missing(run, usable, self.name)
-        chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
+        notice_missing(run, rows >= 0, self.name)
+        chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), rows >= 0)
         entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
-        reads = "run scores" in self.needs
-        whole = Candidates(
-            run.docids_of(entries),
-            scores=self.run_scores(run)[chosen].astype(np.float64) if reads else None,
-            in_run=run.scores[chosen] if reads else None,
-            rows=None if rows is None else rows[run.rows[entries]],
-        )
+        scores = self.run_scores(run)[chosen].astype(np.float64) if "run scores" in self.needs else None
+        whole = Candidates(run.docids_of(entries), scores, rows=rows[run.rows[entries]])
         new = np.empty(len(entries))
         with one_blas_thread():
             for first, last, block in self._blocks(starts.tolist(), whole):
@@ -200,42 +186,19 @@ class Reranker(SearchMethod):
         """Ranges of queries, first:last, and their candidates; those of the next range are fetched meanwhile."""
         width = self.vectors.dimension if "vectors" in self.needs else 0
         ranges = ranges_of(starts, self.at_once // width if width else self.rows_at_once)
-        parts = [slice(starts[first], starts[last]) for first, last in ranges]
-        longest = max((part.stop - part.start for part in parts), default=0)
-        buffers = np.empty((2, longest, width), dtype=np.float32)
+        longest = max((starts[last] - starts[first] for first, last in ranges), default=0)
+        buffers = itertools.cycle(np.empty((2, longest, width), dtype=np.float32))  # one for the block being scored
 
-        def block(number: int) -> Candidates:
-            part = parts[number]  # the buffer is not that of the block that is being scored
-            return self._filled(whole.part(part), buffers[number % 2, : part.stop - part.start] if width else None)
+        def block(first: int, last: int) -> Candidates:
+            part = whole.part(slice(starts[first], starts[last]))
+            return self._filled(part, next(buffers)[: len(part)])
 
         with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:
-            submitted = (ahead.submit(block, number) for number in range(len(ranges)))
+            submitted = (ahead.submit(block, *one) for one in ranges)
             coming: Any = next(submitted, None)
             for first, last in progress(ranges, unit="chunks", what="rerank"):
                 fetched, coming = coming.result(), next(submitted, None)
                 yield first, last, fetched
-
-    def check(self, run: Run) -> None:
-        """Raise InputError if queries or candidates of a run lack vectors or texts."""
-        self._usable(run)
-
-    def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
-        """(V,) rows of the run's documents, None if not needed; (V,) bool, usable; InputError: as `check`."""
-        from rnnreranker.runs import Run
-
-        instance_of(run, Run, "run")
-        if "topics" in self.needs and (lost := [qid for qid in run if qid not in self.inputs.topics]):
-            raise InputError(
-                f"{len(lost)} of {len(run)} queries of the run have no text in the topics (first: "
-                f"{', '.join(lost[:3])}); give the topics that the run was made from"
-            )
-        rows = self.rows_of(run)
-        usable = np.ones(len(run.docids), dtype=bool) if rows is None else rows >= 0
-        if "texts" in self.needs:
-            texts = self.inputs.texts
-            usable &= np.fromiter((docid in texts for docid in run.docids), dtype=bool, count=len(usable))
-            check_missing(run, usable, "have no text", self.missing == "skip")
-        return rows, usable
 
 
 def ranges_of(bounds: Sequence[int], most: int) -> list[tuple[int, int]]:
@@ -259,13 +222,6 @@ def _check_finite(candidates: Candidates) -> None:
     if candidates.vectors is not None and not all_finite(candidates.vectors):
         docid = candidates.docids[np.flatnonzero(~np.isfinite(candidates.vectors).all(axis=1))[0]]
         raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
-
-
-def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """(n,) float64: the inner product of a query (d,) with every row of candidates (n, d)."""
-    # einsum, not BLAS: a row's sum does not depend on where the row stands, so equal vectors tie
-    products: np.ndarray = np.einsum("nd,d->n", candidates.astype(np.float64), query.astype(np.float64))
-    return products
 
 
 def make_reranker(name: str, inputs: Inputs | VectorSource, params: Any = None, **options: Any) -> Reranker:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.methods.rerank.base import Candidates, ContextParams, Query, Reranker, inner_products
+from rnnreranker.methods.rerank.base import Candidates, ContextParams, Query, Reranker
+from rnnreranker.parts.vectors.exact import inner_products
 
 
 class EncoderReranker(Reranker):

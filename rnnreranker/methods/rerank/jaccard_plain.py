@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from rnnreranker.methods.rerank.rnn import RnnReranker
-from rnnreranker.rnn import rnn_similarity
 
 
 class PlainJaccardReranker(RnnReranker):
@@ -17,6 +12,4 @@ class PlainJaccardReranker(RnnReranker):
     """
 
     name = "jaccard-plain"
-
-    def _similar(self, queries: np.ndarray, candidates: np.ndarray, **how: Any) -> np.ndarray:
-        return rnn_similarity(queries, candidates, self.params, reciprocal=False, **how)
+    reciprocal = False

@@ -12,9 +12,10 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Chosen, choose, methods
 from rnnreranker.base.settings import Params, context_setting, setting
-from rnnreranker.methods.rerank.base import Candidates, Query, inner_products
+from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.late import LateReranker
 from rnnreranker.parts.tokens.neighbours import Lexicon, neighbours_in
+from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.runs.head import order_by_score
 
 if TYPE_CHECKING:

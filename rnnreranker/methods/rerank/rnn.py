@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.method import SOURCES, Inputs
-from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
-from rnnreranker.rnn import RnnParams, rnn_similarity
-from rnnreranker.rnn.api import given_similarity
-from rnnreranker.rnn.graph import graph_similarity
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
+from rnnreranker.parts.vectors.exact import inner_products
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.api import of_vectors
+from rnnreranker.rnn.contexts import ContextBatch, similarities
+from rnnreranker.rnn.graph import of_graph
 from rnnreranker.rnn.maxsim import token_similarities
 from rnnreranker.runs.head import scores_of_use
 
@@ -52,6 +54,7 @@ class RnnReranker(Reranker):
     params: RnnParams
     takes_source = True
     at_once = 2**22
+    reciprocal: ClassVar[bool] = True  # whether neighbours must be mutual
 
     def __init__(
         self,
@@ -76,25 +79,19 @@ class RnnReranker(Reranker):
         if not from_graph and self.queries != "encoded":
             raise InputError(f"queries={queries!r}: with {self.source} the query has its own; expected 'encoded'")
         self.rows_at_once = ROWS if from_graph else 0
-        self.needs = self.needs_from(self.source, self.queries)  # type: ignore[misc]  # of this one, not of the method
         super().__init__(inputs, params, **options)
 
     @classmethod
-    def needs_from(cls, source: str, queries: str) -> frozenset[str]:
-        """The inputs that a source needs."""
-        if source == "tokens":
-            return frozenset({"query tokens", "tokens", "run scores"})
-        of_graph = ["neighbours"] if source == "neighbours" else []
-        return frozenset({"run scores", *of_graph, *(["query vectors", "vectors"] if queries == "encoded" else [])})
-
-    @property
-    def reads_scores(self) -> bool:
-        """Whether the run's ranks or scores count; not in eq. 1 and its scale-free form."""
-        return self.params.uses_run or self.queries == "run"
+    def needs_from(cls, source: str, queries: str, params: RnnParams) -> frozenset[str]:
+        """The inputs that a source needs; scores of the run only if they or its ranks count."""
+        of_source = {"tokens": ["query tokens", "tokens"], "neighbours": ["neighbours"], "vectors": []}[source]
+        of_queries = ["query vectors", "vectors"] if queries == "encoded" and source != "tokens" else []
+        return frozenset([*of_source, *of_queries, *(["run scores"] if params.uses_run or queries == "run" else [])])
 
     def run_scores(self, run: Run) -> np.ndarray:
         """(L,) float64: the run's scores, zeros if they say nothing beyond the order."""
-        return scores_of_use(run.scores, run.offsets) if self.params.uses_run and self.params.run_weight else run.scores
+        counts = self.params.uses_run and self.params.run_weight and self.queries != "run"
+        return scores_of_use(run.scores, run.offsets) if counts else run.scores
 
     def describe(self) -> dict[str, Any]:
         of = {} if self.source == "vectors" else {"source": self.source, "queries": self.queries}
@@ -103,43 +100,54 @@ class RnnReranker(Reranker):
     def prepare(self) -> None:
         if self.queries == "none":
             self.params.without_query()
+        self.needs = self.needs_from(self.source, self.queries, self.params)  # type: ignore[misc]  # of this one
 
     def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
-        """(n,) float64: s* of the candidates of several queries."""
-        if self.source == "tokens" or not len(candidates):
-            return super().scores_of(queries, candidates, bounds)
+        """(n,) float32: s* of the candidates of several queries."""
         lengths = np.diff(bounds)
-        real = np.arange(lengths.max()) < lengths[:, None]  # (B, N)
+        real = np.arange(lengths.max(initial=1)) < lengths[:, None]  # (B, N)
 
         def padded(values: Any) -> Any:
-            if values is None or real.all():
-                return None if values is None else values.reshape(*real.shape, *values.shape[1:])
-            in_contexts = np.zeros((*real.shape, *values.shape[1:]), dtype=values.dtype)
+            if values is None:
+                return None
+            in_contexts = np.zeros(real.shape, dtype=values.dtype)
             in_contexts[real] = values
             return in_contexts
 
-        how: dict[str, Any] = {"lengths": lengths, "threads": self.threads, "base": padded(candidates.scores)}
-        if self.source == "vectors":
-            vectors = np.stack([query.vector for query in queries])
-            return self._similar(vectors, padded(candidates.vectors), **how)[real]
-        graph, products = self.graph, candidates.in_run if self.queries == "run" else None
-        graph.fetch(np.unique(candidates.rows))  # refuses what cannot be in a graph, and says where
-        if self.queries == "encoded":
-            own = np.split(candidates.vectors, bounds[1:-1])
-            products = np.concatenate([inner_products(one.vector, v) for one, v in zip(queries, own, strict=True)])
-        rows, products = padded(candidates.rows), padded(products)
-        return graph_similarity(graph.edges, graph.weights, rows, self.params, query=products, **how)[real]
+        params, base = self.params, padded(candidates.scores)
+        if self.source == "neighbours":
+            graph, products = self.inputs.neighbours, candidates.scores if self.queries == "run" else None
+            graph.fetch(np.unique(candidates.rows))  # refuses what cannot be in a graph, and says where
+            if self.queries == "encoded":
+                own = np.split(candidates.vectors, bounds[1:-1])
+                products = np.concatenate([inner_products(one.vector, v) for one, v in zip(queries, own, strict=True)])
+            params = params.of_graph(products is not None)
+            contexts = of_graph(graph.edges, graph.weights, padded(candidates.rows), padded(products), lengths)
+        elif self.source == "vectors":
 
-    def _similar(self, queries: np.ndarray, candidates: np.ndarray, **how: Any) -> np.ndarray:
-        """(B, N) float32: s* from vectors, (B, d) and (B, N, d)."""
-        return rnn_similarity(queries, candidates, self.params, **how)
+            def load(row: int, into: np.ndarray) -> np.ndarray:
+                into[0], into[1:] = queries[row].vector, candidates.vectors[bounds[row] : bounds[row + 1]]
+                return into
+
+            contexts = of_vectors(load, lengths, candidates.vectors.shape[1])
+        else:
+            contexts = ContextBatch(lengths + 1, self._of_tokens(queries, candidates.rows, bounds), str)
+        how: dict[str, Any] = {"threads": self.threads, "reciprocal": self.reciprocal}
+        return similarities(contexts, params, base, real.shape[1], **how)[real]
+
+    def _of_tokens(self, queries: Sequence[Query], rows: np.ndarray, bounds: np.ndarray) -> Any:
+        """What fills the matrices of contexts from the tokens of queries and documents."""
+        source = self.inputs.tokens
+
+        def fill(part: slice, gram: np.ndarray, shift_free: bool) -> None:
+            for one, row in zip(gram, range(part.start, part.stop), strict=True):
+                own = rows[bounds[row] : bounds[row + 1]]
+                one[: len(own) + 1, : len(own) + 1] = token_similarities(
+                    queries[row].tokens, source.vectors, source.offsets, rows=own, threads=self.threads
+                )
+
+        return fill
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: s* of the candidates of one query."""
-        if self.source != "tokens":
-            return self.scores_of([query], candidates, np.array([0, len(candidates)])).astype(np.float64)
-        source = self.inputs.tokens
-        similarities = token_similarities(
-            query.tokens, source.vectors, source.offsets, rows=candidates.rows, threads=self.threads
-        )
-        return given_similarity(similarities, self.params, base=candidates.scores).astype(np.float64)
+        return self.scores_of([query], candidates, np.array([0, len(candidates)])).astype(np.float64)

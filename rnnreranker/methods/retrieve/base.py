@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +12,14 @@ from rnnreranker.methods.base import SearchMethod
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
+Hits = tuple[Sequence[np.ndarray], Sequence[np.ndarray]]  # scores and rows of every query, best first, ties by docid
+
 
 class Retriever(SearchMethod):
     """Retrieves the best documents of every topic; arguments as in `SearchMethod`.
 
-    A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `retrieve`; one that can
-    search again sets `over`.
+    A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `retrieve`, or `queries`
+    and `search`; one that can search again sets `over` and implements `queries_again`.
     """
 
     kind = "retrieve"
@@ -27,9 +28,31 @@ class Retriever(SearchMethod):
     def check(self) -> None:
         """Raise InputError or UnavailableError if the inputs cannot be used."""
 
-    @abstractmethod
     def retrieve(self, hits: int) -> Run:
         """The run of all topics, in their order, with at most `hits` documents each."""
+        queries = self.queries()
+        if self.feedback is not None:
+            queries = self.queries_again(queries, self.search(queries, self.feedback.depth(self.over)))
+        qids = queries.qids if hasattr(queries, "qids") else tuple(self.inputs.topics)
+        return run_of_rows(qids, self.part.docids, *self.search(queries, hits))
+
+    @property
+    def part(self) -> Any:
+        """The part of the index that is searched, with `docids`."""
+        [need] = self.needs & {"vectors", "tokens", "impacts", "terms"}
+        return getattr(self.inputs, need)
+
+    def queries(self) -> Any:
+        """The queries, as `search` takes them."""
+        raise NotImplementedError
+
+    def search(self, queries: Any, hits: int) -> Hits:
+        """The best documents of every query, at most `hits`."""
+        raise NotImplementedError
+
+    def queries_again(self, queries: Any, hits: Hits) -> Any:
+        """The queries that feedback makes of queries and their hits; one without hits stays unchanged."""
+        raise NotImplementedError
 
 
 def run_of_rows(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
-from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+from rnnreranker.methods.retrieve.base import Hits, Retriever
 from rnnreranker.methods.retrieve.bm25 import Bm25Params
 from rnnreranker.parts.postings.source import bm25_weights
-
-if TYPE_CHECKING:
-    from rnnreranker.runs import Run
 
 
 class Bm25sRetriever(Retriever):
@@ -23,10 +20,11 @@ class Bm25sRetriever(Retriever):
     def check(self) -> None:
         _ = self.inputs.terms.analyser
 
-    def retrieve(self, hits: int) -> Run:
-        source, topics = self.inputs.terms, self.inputs.topics
-        queries = source.queries(list(topics.values()))
+    def queries(self) -> Any:
+        return self.part.queries(list(self.inputs.topics.values()))
+
+    def search(self, queries: Any, hits: int) -> Hits:
         k1, b = self.params.k1, self.params.b
         weigh = partial(bm25_weights, k1=k1, b=b)
-        scores, rows = source.search(queries, hits, self.threads, ("bm25", k1, b), weigh)
-        return run_of_rows(tuple(topics), source.docids, scores, rows)
+        best: Hits = self.part.search(queries, hits, self.threads, ("bm25", k1, b), weigh)
+        return best

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, setting
-from rnnreranker.methods.feedback.base import second_pass_impacts
-from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+from rnnreranker.methods.retrieve.base import Hits, Retriever
 
 if TYPE_CHECKING:
     from rnnreranker.parts.postings.source import ImpactSource, QueryImpacts
-    from rnnreranker.runs import Run
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,24 @@ class ImpactRetriever(Retriever):
 
             SparseEncoder.digest_of(name)
 
-    def retrieve(self, hits: int) -> Run:
-        source, topics = self.inputs.impacts, self.inputs.topics
-        queries = self.query_impacts(source, list(topics.values()))
-        if self.feedback is not None:
-            queries = second_pass_impacts(source, queries, self.feedback, self.threads)
-        scores, rows = source.search(queries, hits, self.threads)
-        return run_of_rows(tuple(topics), source.docids, scores, rows)
+    def queries(self) -> QueryImpacts:
+        return self.query_impacts(self.part, list(self.inputs.topics.values()))
+
+    def search(self, queries: Any, hits: int) -> Hits:
+        best: Hits = self.part.search(queries, hits, self.threads)
+        return best
+
+    def queries_again(self, queries: Any, hits: Hits) -> QueryImpacts:
+        from scipy.sparse import csr_matrix, vstack
+
+        from rnnreranker.parts.postings.source import QueryImpacts
+
+        weights = queries.weights
+        new = [
+            self.feedback.of_impacts(weights[row], self.part.weights(rows), scores) if len(rows) else weights[row]
+            for row, (scores, rows) in enumerate(zip(*hits, strict=True))
+        ]
+        return QueryImpacts(csr_matrix(vstack(new, format="csr"))) if new else queries
 
     def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:
         """The weights of queries' words, those of a model quantised like the stored ones.

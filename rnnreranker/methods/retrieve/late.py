@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, setting
-from rnnreranker.methods.feedback.base import second_pass_tokens
-from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+from rnnreranker.methods.retrieve.base import Hits, Retriever
 from rnnreranker.parts.tokens.neighbours import NPROBE, Lexicon, TokenNeighbours, neighbours_in
-
-if TYPE_CHECKING:
-    from rnnreranker.parts.tokens.source import QueryTokens
-    from rnnreranker.runs import Run
+from rnnreranker.parts.tokens.source import QueryTokens, check_token_encoder
 
 DEPTH = 1024
 
@@ -37,6 +34,13 @@ class LateSearchParams(Params):
     )
 
 
+@dataclass(frozen=True, eq=False)
+class WeighedTokens(QueryTokens):
+    """Tokens of queries with their weights, (P,) float64."""
+
+    weights: np.ndarray
+
+
 class LateRetriever(Retriever):
     """The largest MaxSim (ColBERT), over all documents or over those with tokens near the query's; no JVM."""
 
@@ -52,25 +56,30 @@ class LateRetriever(Retriever):
             InputError: no tokens, a changed encoder, settings of another index; UnavailableError: the encoder is not
                 here.
         """
-        from rnnreranker.parts.tokens.source import check_token_encoder
-
         check_token_encoder(self.inputs.tokens)
         self._neighbours()
 
-    def retrieve(self, hits: int) -> Run:
-        asked, neighbours = self.inputs.query_tokens, self._neighbours()
-        depth, nprobe = self.params.depth, self.params.nprobe
-        propose = None if neighbours is None else partial(neighbours.documents, depth=depth, nprobe=nprobe)
+    def queries(self) -> QueryTokens:
+        queries: QueryTokens = self.inputs.query_tokens
+        return queries
 
-        def search(asked: QueryTokens, count: int, weights: np.ndarray | None = None) -> Any:
-            return self.inputs.tokens.search(asked.vectors, asked.offsets, count, self.threads, weights, propose)
+    def search(self, queries: Any, hits: int) -> Hits:
+        propose, neighbours, weights = None, self._neighbours(), getattr(queries, "weights", None)
+        if neighbours is not None:
+            propose = partial(neighbours.documents, depth=self.params.depth, nprobe=self.params.nprobe)
+        best: Hits = self.part.search(queries.vectors, queries.offsets, hits, self.threads, weights, propose)
+        return best
 
-        weights = None
-        if self.feedback is not None:
-            lexicon = Lexicon(self.inputs.tokens, neighbours, self.params.nprobe)
-            first = search(asked, self.feedback.depth("tokens"))[1]
-            asked, weights = second_pass_tokens(asked, first, self.feedback, lexicon)
-        return run_of_rows(asked.qids, self.inputs.tokens.docids, *search(asked, hits, weights))
+    def queries_again(self, queries: Any, hits: Hits) -> QueryTokens:
+        lexicon = Lexicon(self.part, self._neighbours(), self.params.nprobe)
+        tokens, weights = [queries.vectors[:0]], [np.ones(0)]
+        for qid, rows in zip(queries.qids, progress(hits[1], unit="queries", what="feedback"), strict=True):
+            own = queries.one(qid)
+            new, weighed = self.feedback.of_tokens(own, rows, lexicon) if len(rows) else (own, np.ones(len(own)))
+            tokens.append(new)
+            weights.append(weighed)
+        offsets = np.cumsum([len(one) for one in tokens], dtype=np.int64)
+        return WeighedTokens(queries.qids, np.concatenate(tokens), offsets, np.concatenate(weights))
 
     def _neighbours(self) -> TokenNeighbours | None:
         """The index that proposes candidates; None = exact search."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rnnreranker.base.errors import require
 from rnnreranker.base.settings import Params, setting
-from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+from rnnreranker.methods.retrieve.base import Hits, Retriever
 from rnnreranker.parts.postings.source import cosine_weights, paper_weights
-
-if TYPE_CHECKING:
-    from rnnreranker.runs import Run
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,12 @@ class TfIdfRetriever(Retriever):
             require("sklearn", "TF-IDF", "'rnnreranker[terms]'")
         _ = self.inputs.terms.analyser
 
-    def retrieve(self, hits: int) -> Run:
-        source, topics = self.inputs.terms, self.inputs.topics
-        queries = source.queries(list(topics.values()))
+    def queries(self) -> Any:
+        return self.part.queries(list(self.inputs.topics.values()))
+
+    def search(self, queries: Any, hits: int) -> Hits:
         weigh: Any = paper_weights
         if self.params.variant == "cosine":
-            weigh, queries = cosine_weights(source.counts, queries)
-        scores, rows = source.search(queries, hits, self.threads, self.params.variant, weigh)
-        return run_of_rows(tuple(topics), source.docids, scores, rows)
+            weigh, queries = cosine_weights(self.part.counts, queries)
+        best: Hits = self.part.search(queries, hits, self.threads, self.params.variant, weigh)
+        return best

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.methods.rerank.base import inner_products
+from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
 
@@ -242,7 +242,7 @@ def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tu
     params, entries = reranker.params, dict(base[qid]) if qid in base else {}
     ranks = {docid: rank for rank, docid in enumerate(entries, 1)}
     from_graph = reranker.source == "neighbours"
-    rows = (reranker.graph if from_graph else reranker.vectors).rows(list(ranks))
+    rows = (reranker.inputs.neighbours if from_graph else reranker.vectors).rows(list(ranks))
     context = [docid for docid, row in zip(ranks, rows, strict=True) if row >= 0][: params.context]
     if not context:
         raise InputError(f"--explain {qid}: no candidates for this query, so there is nothing to explain")
@@ -261,7 +261,7 @@ def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tu
         if not from_graph:
             return neighbourhood(query, vectors, context, params, **about), useless or ""
         products = inner_products(query, vectors)
-    made = graph_neighbourhood(reranker.graph, context, params, query=products, of_run=of_run, **about)
+    made = graph_neighbourhood(reranker.inputs.neighbours, context, params, query=products, of_run=of_run, **about)
     return made, useless or ""
 
 
