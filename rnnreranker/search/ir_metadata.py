@@ -119,9 +119,10 @@ def stages(work: Pipeline) -> list[dict[str, Any]]:
         return own
 
     def of(method: Any, **others: Any) -> str:
-        kind, source = type(method), {"from": getattr(method, "source", None)}
-        source["queries"] = getattr(method, "queries", None)
-        return add(kind.name, f"{kind.__module__}.{kind.__qualname__}", method.params.to_dict() | source, **others)
+        kind, settings = type(method), method.params.to_dict()
+        if getattr(method, "takes_source", False):
+            settings |= {"from": method.source, "queries": method.queries}
+        return add(kind.name, f"{kind.__module__}.{kind.__qualname__}", settings, **others)
 
     last, before = "", []
     for retriever in work.retrievers:
