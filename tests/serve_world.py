@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from tiny_encoder import make_encoder
 
 from rnnreranker.index.__main__ import main as index
@@ -22,8 +23,10 @@ TOPICS = {"q1": "w1 w2", "q2": "w3 w11", "q3": "w4"}
 QRELS = {"q1": {"d1": 1, "d16": 2, "d7": 0, SCRIPT: 3}, "q2": {"d3": 1, "d10": 1}}
 
 
-def make_world(folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with corpus.jsonl, topics.tsv, qrels.txt and index."""
+    folder = tmp_path_factory.mktemp("served")
     make_encoder(folder / "encoder")
     lines = [json.dumps({"id": docid, "text": text}) + "\n" for docid, text in TEXTS.items()]
     (folder / "corpus.jsonl").write_text("".join(lines))
@@ -35,10 +38,17 @@ def make_world(folder: Path) -> Path:
     return folder
 
 
-def request_in(folder: Path) -> ServeRequest:
-    """The server of what `make_world` made, with its judged topics."""
-    judged = {"topics": str(folder / "topics.tsv"), "qrels": str(folder / "qrels.txt")}
-    return ServeRequest(str(folder / "index"), measures="nDCG@10 RR@10", **judged)
+@pytest.fixture(autouse=True)
+def one_home(home: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The encoder's graph is made once for all tests of a file."""
+    monkeypatch.setenv("RNNRERANKER_HOME", str(world / "home"))
+
+
+@pytest.fixture(scope="module")
+def request_of(world: Path) -> ServeRequest:
+    """The server of the index with its judged topics."""
+    judged = {"topics": str(world / "topics.tsv"), "qrels": str(world / "qrels.txt")}
+    return ServeRequest(str(world / "index"), measures="nDCG@10 RR@10", **judged)
 
 
 @contextlib.contextmanager

@@ -1,10 +1,9 @@
-"""The page of the server in headless Chromium: a question, controls, the picture, what is copied, topics, a phone."""
+"""The page of the server in headless Chromium: a question, controls, the picture, topics, a phone."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,17 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'rnnreranker[serve]'")
 
+import serve_world
 from browser import CHROMIUM, Browser
-from serve_world import make_world, request_in, running
+from serve_world import running
 
 from rnnreranker import open_index
-from rnnreranker.search.__main__ import main as search
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.request import ServeRequest
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: install it to test the page")
 
+world, one_home, request_of = serve_world.world, serve_world.one_home, serve_world.request_of
 DOCIDS = "[...document.querySelectorAll('#{table} tbody tr')].map(row => row.dataset.docid)"
 MOVES = "[...document.querySelectorAll('#now .move-label')].map(one => one.textContent)"
 READY = """new Promise(done => {
@@ -30,22 +30,6 @@ READY = """new Promise(done => {
   setTimeout(look, 20);
 })"""
 SIDEWAYS = "document.documentElement.scrollWidth"
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_world(tmp_path_factory.mktemp("page"))
-
-
-@pytest.fixture(autouse=True)
-def one_home(home: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The encoder's graph is made once for all tests of this file."""
-    monkeypatch.setenv("RNNRERANKER_HOME", str(world / "home"))
-
-
-@pytest.fixture(scope="module")
-def request_of(world: Path) -> ServeRequest:
-    return request_in(world)
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +70,7 @@ def ranked(index: Path, text: str, **others: Any) -> list[str]:
 
 
 @pytest.mark.long
-def test_a_question_its_controls_and_its_picture(
-    browser: Browser, address: str, world: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_question_its_controls_and_its_picture(browser: Browser, address: str, world: Path) -> None:
     browser.show(address, 1400)
     assert browser.js("document.activeElement.id") == "query"
     browser.click("#examples button:last-child")
@@ -110,19 +92,6 @@ def test_a_question_its_controls_and_its_picture(
     assert browser.js(MOVES) == moved
     assert browser.js("document.querySelector('#net svg').outerHTML") != pictured
     assert "k=4,lam=0.2" in browser.js("decodeURIComponent(location.hash)")
-
-    command = browser.js("document.getElementById('copied').textContent")
-    capsys.readouterr()
-    assert search(shlex.split(command)[3:]) == 0
-    printed = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
-    assert [line[2] for line in printed] == browser.js(DOCIDS.format(table="now"))
-    browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
-    browser.click("#copy")
-    assert browser.js("navigator.clipboard.readText()") == command
-    browser.click("#tab-shell")
-    browser.key("ArrowRight")
-    assert browser.js("document.activeElement.id") == "tab-python"
-    assert "rerank='rnn:k=4,lam=0.2'" in browser.js("document.getElementById('copied').textContent")
 
     browser.show(f"{address}/{browser.js('location.hash')}", 1400)  # the address has it all
     assert browser.js(DOCIDS.format(table="now")) == after
@@ -157,7 +126,7 @@ def test_a_phone_the_dark_and_the_keyboard(browser: Browser, address: str, schem
             assert browser.js(SIDEWAYS) <= width
         light = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
         assert (browser.js(light) > 128) is (scheme == "light")
-    browser.js("document.getElementById('copy').focus()")
+    browser.js("document.querySelector('button.docid').focus()")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="/", text="/")
     assert browser.js("document.activeElement.id") == "query"
     browser.call("Emulation.setEmulatedMedia", features=[])

@@ -18,7 +18,6 @@ from starlette.exceptions import HTTPException
 
 from rnnreranker._version import __version__
 from rnnreranker.base.errors import InputError, RnnrerankerError
-from rnnreranker.serve.answers import explained_answer, search_answer
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.controls import controls
 from rnnreranker.serve.guard import Guard, refusal, sentence
@@ -53,26 +52,20 @@ def make_app(collection: ServedIndex) -> Guard:
 
     @app.get("/controls")
     async def offered() -> dict[str, Any]:
-        """What can be chosen: first stages, rerankers with their settings, limits."""
+        """What can be chosen: first stages, rerankers with their settings, limits, topics."""
         return controls(collection)
-
-    @app.get("/topics")
-    async def topics() -> list[dict[str, Any]]:
-        """The topics that the server offers, and their numbers of judged documents."""
-        judged = {qid: len(grades) for qid, grades in collection.grades.items()}
-        return [{"topic": qid, "query": text, "judged": judged.get(qid, 0)} for qid, text in collection.topics.items()]
 
     @app.post("/search")
     async def search(body: SearchBody) -> dict[str, Any]:
         """Retrieve and rerank: the same ranks and scores as in `python -m rnnreranker.search`."""
         begun = time.perf_counter()
-        answer = await asyncio.to_thread(search_answer, collection, body)
+        answer = await asyncio.to_thread(collection.search, body)
         return answer | {"milliseconds": round(1000 * (time.perf_counter() - begun), 1)}
 
     @app.post("/explain")
     async def explain(body: ExplainBody) -> dict[str, Any]:
         """Why candidates moved, as `search --explain` says it, and the picture of the neighbourhood."""
-        return await asyncio.to_thread(explained_answer, collection, body, body.size)
+        return await asyncio.to_thread(collection.explain, body, body.size)
 
     @app.post("/rerank")
     @app.post("/v1/rerank")

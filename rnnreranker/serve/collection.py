@@ -1,9 +1,9 @@
-"""The served index: opened once, with its encoder, texts, judged topics and recent queries."""
+"""The served index: opened once, with its encoder, texts, judged topics and recent queries, and its answers."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.jobs import one_blas_thread
+from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.rnn import warm_up
 from rnnreranker.runs import Run
+from rnnreranker.search.explain import drawing, taken_apart
+from rnnreranker.search.explain.page import membership, title
 from rnnreranker.search.inputs import texts_in
 from rnnreranker.search.opened import open_index
+from rnnreranker.search.pipeline import Pipeline, open_pipeline
 from rnnreranker.search.queries import QueryEncoding, open_query_encoder, without_query_vectors
-from rnnreranker.search.request import SearchRequest
+from rnnreranker.search.request import NO_RERANKING, SearchRequest
 from rnnreranker.search.show import first_line
 from rnnreranker.serve.guard import check as check_time
 from rnnreranker.serve.question import QID, SearchBody, check_request
@@ -24,11 +29,11 @@ from rnnreranker.serve.request import ServeRequest
 
 if TYPE_CHECKING:
     from rnnreranker.encode.kinds import Encoder
-    from rnnreranker.search.pipeline import Pipeline
 
 AT_ONCE = 4  # texts that are encoded before it is another request's turn
 QUERIES = 1024  # vectors of queries that are kept
 SHOWN_TEXT = 240  # characters of a result
+EXPLAINED = ("docid", "before", "after", "moved", "score")  # of a candidate
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,27 +57,23 @@ class ServedIndex:
     def __init__(self, request: ServeRequest) -> None:
         from rnnreranker.data.qrels import load_qrels
         from rnnreranker.data.topics import load_topics
-        from rnnreranker.evaluate.protocols import protocol_of
+        from rnnreranker.evaluate.protocols import grades_of, protocol_of
 
-        self.request, self.limits = request, request.limits
+        self.request, self.limits, self.protocol = request, request.limits, request.protocol
         topics, qrels = request.judged
         self.topics: dict[str, str] = {} if topics is None else load_topics(topics)
         self.grades: dict[str, dict[str, int]] = {}  # topic → docid → grade
-        self.protocol = request.protocol
         if qrels is not None:
             judged = load_qrels(qrels)
             self.protocol = protocol_of(judged, request.protocol)
-            by_topic = judged[judged["query_id"].isin(list(self.topics))].groupby("query_id")
-            self.grades = {
-                str(qid): dict(zip(of["doc_id"], of["relevance"].tolist(), strict=True)) for qid, of in by_topic
-            }
+            self.grades = {qid: grades for qid, grades in grades_of(judged).items() if qid in self.topics}
             if not self.grades:
                 raise InputError(f"{qrels}: judges none of the {len(self.topics)} topics of {topics}")
         self.index = open_index(request.index)
         self.encoding = QueryEncoding.of(request.encoder)
-        self.texts: Mapping[str, str] = texts_in(self.index)
+        self.texts = texts_in(self.index)
         self.encodes = "dense" in self.index.folders and not without_query_vectors(self.encoding, self.index)
-        self._reading, self._evaluating, self._encoding, self.drawing = (threading.Lock() for _ in range(4))
+        self._reading, self._evaluating, self._encoding, self._drawing = (threading.Lock() for _ in range(4))
         self.vector_of = lru_cache(QUERIES)(lambda text: self.encode([text]))  # (1, d)
 
     def warm(self) -> None:
@@ -107,19 +108,64 @@ class ServedIndex:
             InputError: as `asked`; neither a text nor a topic, or both.
             UnavailableError, MissingDependencyError: this machine lacks something for it.
         """
-        from rnnreranker.search.pipeline import open_pipeline
-
+        if (body.query is None) == (body.topic is None):
+            raise InputError("query and topic: expected one of them")
+        if body.topic is not None and body.topic not in self.topics:
+            shown = body.topic[:80]
+            raise InputError(f"topic {shown}: not offered here, {nearest(shown, self.topics)}")
+        text = body.query if body.topic is None else self.topics[body.topic]
         hits = body.hits or min(SearchRequest.hits, self.limits.max_candidates)
         forms = body.model_dump(include={"retrieve", "fuse", "prf", "expand", "rerank"})
-        text = self.text_of(body)
-        request = self.asked(text, explain, hits=hits, **forms)
+        request = self.asked(str(text), explain, hits=hits, **forms)
         check_time()
-        pipeline = open_pipeline(request, {QID: text})
+        pipeline = open_pipeline(request, {QID: str(text)})
         pipeline = replace(pipeline, depth=min(pipeline.depth, self.limits.max_candidates))
         check_time()
         stages = pipeline.stages(pipeline.retrieved())
         check_time()
         return Answered(body, pipeline, stages[0].as_written(), stages[-1].as_written(), stages)
+
+    def search(self, body: SearchBody) -> dict[str, Any]:
+        """Both runs of a question, and the measures of a judged topic."""
+        answered = self.answer(body)
+        pipeline, (before, after) = answered.pipeline, self.rows(answered)
+        return {
+            "query": pipeline.request.query,
+            "topic": body.topic,
+            "retriever": pipeline.retrieved_by,
+            "reranker": "+".join(one.name for one in pipeline.rerankers) or NO_RERANKING,
+            "candidates": len(answered.before.ranked(QID)),
+            "before": before,
+            "after": after,
+            "measures": self.measured(answered),
+        }
+
+    def explain(self, body: SearchBody, size: str | None = "wide") -> dict[str, Any]:
+        """The context of a question, taken apart, and its picture.
+
+        size: of the picture, None = without one. InputError: not reranked by rnn.
+        """
+        answered = self.answer(body, explain=True)
+        rerankers = answered.pipeline.rerankers
+        if len(rerankers) != 1 or not isinstance(rerankers[0], RnnReranker) or rerankers[0].source == "tokens":
+            named = "+".join(one.name for one in rerankers) or NO_RERANKING
+            raise InputError(f"rerank={named}: expected rnn alone, from vectors or neighbours, to be explained")
+        with self._drawing, one_blas_thread():  # others work beside it
+            neighbourhood, _ = taken_apart(*answered.stages[-2:], rerankers[0], QID)
+            texts = {one.docid: self.line(one.docid) for one in neighbourhood.candidates}
+            query = str(answered.pipeline.request.query)
+            svg = "" if size is None else drawing(neighbourhood, size, query=query, texts=texts)
+        candidates = [
+            {name: getattr(one, name) for name in EXPLAINED}
+            | {"summands": [f"{amount:.4f}" for amount in one.amounts], "sets": membership(neighbourhood, one)}
+            for one in neighbourhood.candidates
+        ]
+        return {
+            "svg": svg,
+            "elements": {one.element: one.docid for one in neighbourhood.candidates},  # number in the picture → docid
+            "parts": [f"{part.weight:.4g} × {title(neighbourhood, part)}" for part in neighbourhood.parts],
+            "candidates": candidates,
+        }
 
     def rows(self, answered: Answered) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """The first results before and after reranking: ranks, moves (ranks up, None = only in one of both), scores,
@@ -152,17 +198,6 @@ class ServedIndex:
             {"measure": str(name), "protocol": scores.protocol, "before": float(one), "after": float(two)}
             for name, one, two in zip(scores.measures, *scores.means, strict=True)
         ]
-
-    def text_of(self, body: SearchBody) -> str:
-        """The text of a question, or of its topic."""
-        if (body.query is None) == (body.topic is None):
-            raise InputError("query and topic: expected one of them")
-        if body.query is not None:
-            return body.query
-        if body.topic not in self.topics:
-            shown = str(body.topic)[:80]
-            raise InputError(f"topic {shown}: not offered here, {nearest(shown, self.topics)}")
-        return self.topics[body.topic]
 
     def document(self, docid: str) -> str | None:
         """The text of a document; None if the index lacks it."""

@@ -31,7 +31,10 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
         "hits": min(SearchRequest.hits, collection.limits.max_candidates),
         "max_candidates": collection.limits.max_candidates,
         "rerankers": rerankers,
-        "topics": len(collection.topics),
+        "topics": [
+            {"topic": qid, "query": text, "judged": len(collection.grades.get(qid, ()))}
+            for qid, text in collection.topics.items()
+        ],
     }
 
 

@@ -102,7 +102,7 @@ class Guard:
         headers, limit, token = client.headers, self._request.limits.max_body, self._request.token
         host, origin, length = (headers.get(name, "") for name in ("host", "origin", "content-length"))
         name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
-        if self._request.local and not is_local(name):  # a page elsewhere whose name leads here
+        if is_local(self._request.host) and not is_local(name):  # a page elsewhere whose name leads here
             return refusal(400, f"Host {host[:80]!r}: this server answers to localhost alone.")
         if origin and origin.partition("://")[2] != host:
             said = f"Origin {origin[:80]!r}: this server answers its own page, and programs without Origin."

@@ -25,7 +25,6 @@ class Limits(Params):
     max_candidates: int = setting(1000, "candidates of a query, also those given", at_least=1)
     max_work: int = setting(20_000_000, "context × k × k_exp or probes, the larger, of all rerankers", at_least=1)
     max_explained: int = setting(200, "context of an explanation", at_least=1)
-    max_dimension: int = setting(4096, "dimensions of vectors given", at_least=1)
     max_texts: int = setting(200, "texts given, which are encoded", at_least=1)
     max_characters: int = setting(8192, "characters of a query, and of a text given", at_least=1)
     max_seconds: float = setting(30.0, "until a request is answered", above=0)
@@ -61,10 +60,6 @@ class ServeRequest(Request):
         return Path(self.index).absolute().name or self.index
 
     @property
-    def local(self) -> bool:
-        return is_local(self.host)
-
-    @property
     def judged(self) -> tuple[str | None, str | None]:
         own = self.index if self.index in BUILT_IN and self.topics is None and self.qrels is None else None
         return self.topics or own, self.qrels or own
@@ -78,7 +73,7 @@ class ServeRequest(Request):
         refuse(
             (not 0 <= self.port < 2**16, f"{argument('port', self.port)}: expected a number in [0, 65535]"),
             (
-                not self.local and self.token is None,
+                not is_local(self.host) and self.token is None,
                 f"{argument('host', self.host)}: other machines could search this index; give {argument('token')} "
                 f"WORD, which clients must send, or leave {argument('host')} out",
             ),

@@ -30,10 +30,6 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
     refuse(
         (not 0 < count <= limits.max_candidates, f"{count} candidates: expected 1 to {limits.max_candidates}"),
         (
-            max(map(len, body.vectors or [[]])) > limits.max_dimension,
-            f"vectors: expected {limits.max_dimension} dimensions at most",
-        ),
-        (
             by_vectors == (body.query is not None) or (body.query_vector and not by_vectors),
             "expected docids with query, a text, or vectors with query_vector or scores",
         ),

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from rnnreranker._version import __version__
 from rnnreranker.base.errors import RnnrerankerError
-from rnnreranker.serve.answers import explained_answer
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.guard import begin, sentence
 from rnnreranker.serve.question import SearchBody
@@ -60,7 +59,7 @@ def make_tools(collection: ServedIndex) -> MCPServer:
         """Why candidates of a question moved: ranks before and after, what each score is the sum of, and whose set of
         reciprocal neighbours each is in."""
         body = SearchBody(query=query, limit=limit, retrieve=retrieve, rerank=rerank)
-        answer = await work(explained_answer, collection, body, None)
+        answer = await work(collection.explain, body, None)
         return {"parts": answer["parts"], "candidates": answer["candidates"][:limit]}
 
     @server.tool()

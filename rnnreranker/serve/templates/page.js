@@ -5,7 +5,7 @@ const $ = (id) => document.getElementById(id);
 const ENDS = {tau: 1, lam: 1, rank_weight: 1, run_weight: 1, query_weight: 1, smoothing: 1, k: 60, k_exp: 12, context: 200, probes: 10, smoothing_neighbours: 60, weight_scale: 20, rank_constant: 120};
 const EVERYDAY = ["k", "k_exp", "tau", "lam", "context"]; // settings of rNN that stand open
 const narrow = matchMedia("(max-width: 640px)");
-const state = {offered: null, values: {}, preset: "", topic: "", copy: {}, shown: "shell", answer: null, asked: 0, busy: false};
+const state = {offered: null, values: {}, preset: "", topic: "", answer: null, asked: 0, busy: false};
 
 function made(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -193,8 +193,6 @@ function show(answer) {
     const cell = made("td", {className: `n ${change > 0 ? "up" : change < 0 ? "down" : "same"}`}, made("span", {className: "move-label"}, `${change > 0 ? "+" : change < 0 ? "−" : "±"}${Math.abs(change).toFixed(4)}`));
     return made("tr", {}, made("td", {}, one.protocol === "trec" ? one.measure : `${one.measure}, protocol ${one.protocol}`), made("td", {className: "n"}, one.before.toFixed(4)), made("td", {className: "n"}, one.after.toFixed(4)), cell);
   }));
-  state.copy = answer.copy;
-  showCopy();
 }
 
 // Where a long docid may be broken: behind points, slashes and the like.
@@ -235,27 +233,6 @@ async function open(docid) {
   } catch (error) {
     complain(error);
   }
-}
-
-function showCopy() {
-  for (const tab of document.querySelectorAll("[data-copy]")) {
-    const on = tab.dataset.copy === state.shown;
-    tab.setAttribute("aria-selected", on);
-    tab.tabIndex = on ? 0 : -1;
-  }
-  $("copied").textContent = state.copy[state.shown] ?? "";
-  $("copied").setAttribute("aria-labelledby", `tab-${state.shown}`);
-}
-
-async function copy() {
-  try {
-    await navigator.clipboard.writeText($("copied").textContent);
-    $("copy").textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren($("copied"));
-    $("copy").textContent = "Selected: press Ctrl-C";
-  }
-  setTimeout(() => { $("copy").textContent = "Copy"; }, 1500);
 }
 
 // ---- from the beginning
@@ -303,11 +280,10 @@ async function begin() {
   options($("rerank"), [...offered.rerankers.map((one) => one.name), "none"]);
   $("fuse").append(...offered.fusions.map((word) => made("option", {value: word}, word)));
   Object.assign($("hits"), {value: offered.hits, max: offered.max_candidates});
-  if (offered.topics) {
-    const topics = await call("topics");
-    $("topic").append(...topics.map((one) => made("option", {value: one.topic, "data-query": one.query}, `${one.topic} · ${one.query}`)));
+  if (offered.topics.length) {
+    $("topic").append(...offered.topics.map((one) => made("option", {value: one.topic, "data-query": one.query}, `${one.topic} · ${one.query}`)));
     $("topics").hidden = false;
-    $("examples").append(...topics.slice(0, 3).map((one) => example(one)));
+    $("examples").append(...offered.topics.slice(0, 3).map((one) => example(one)));
     $("examples").hidden = false;
   }
   restore();
@@ -336,23 +312,12 @@ $("controls").addEventListener("reset", (event) => {
 for (const id of ["retrieve", "fuse", "hits", "limit"]) $(id).addEventListener("change", () => ask());
 $("rerank").addEventListener("change", () => { state.preset = ""; drawPresets(); choose(); ask(); });
 $("preset").addEventListener("change", () => { state.preset = $("preset").value; choose(); ask(); });
-$("copy").addEventListener("click", copy);
 $("close").addEventListener("click", () => $("document").close());
 $("login").addEventListener("submit", (event) => {
   event.preventDefault();
   sessionStorage.setItem("token", $("token").value);
   begin().then(() => complain(null), complain);
 });
-for (const tab of document.querySelectorAll("[data-copy]")) {
-  tab.addEventListener("click", () => { state.shown = tab.dataset.copy; showCopy(); });
-  tab.addEventListener("keydown", (event) => {
-    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
-    if (!step) return;
-    const tabs = [...document.querySelectorAll("[data-copy]")], next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
-    next.click();
-    next.focus();
-  });
-}
 if (matchMedia("(max-width: 1000px)").matches) $("panel").open = false;
 narrow.addEventListener("change", () => state.answer && picture(question()));
 document.addEventListener("keydown", (event) => {
