@@ -1,4 +1,4 @@
-"""Adapters: Pyserini's searchers wrapped, real ones and made-up ones, and rank_llm's JSON."""
+"""Adapters: Pyserini's searchers wrapped, real ones and made-up ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from rnnreranker import (
     open_neighbours,
     open_vectors,
 )
-from rnnreranker.adapters import read_requests, rerank_requests, write_requests
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
 
@@ -231,50 +230,3 @@ def test_searchers_of_pyserini(collection: Path) -> None:
 
 def _both(searcher: Any, depth: int) -> dict[str, int]:
     return {"k0": depth} if hasattr(searcher, "dense_searcher") else {}
-
-
-def requests() -> list[dict[str, Any]]:
-    found = []
-    for number, text in enumerate(TEXTS):
-        candidates = [
-            {"docid": hit.docid, "score": hit.score, "doc": {"contents": f"text of {hit.docid}"}}
-            for hit in MadeUp().search(text, 20)
-        ]
-        found.append({"query": {"text": text, "qid": number}, "candidates": candidates, "invocations_history": []})
-    return found
-
-
-def test_requests_of_rank_llm_come_back_reranked(index: Path, tmp_path: Path) -> None:
-    given = requests()
-    queries = QueryVectors(("0", "1", "2"), np.stack([QUERIES[text] for text in TEXTS]))
-    for name in ("requests.json", "requests.jsonl"):
-        write_requests(tmp_path / name, given)
-        read = read_requests(tmp_path / name)
-        assert read == given
-        found = rerank_requests(read, RnnReranker(open_vectors(index), PARAMS), queries)
-        assert read == given  # what was given is not changed
-        for request, text in zip(found, TEXTS, strict=True):
-            ranked = [(candidate["docid"], candidate["score"]) for candidate in request["candidates"]]
-            assert [docid for docid, _ in ranked] == [docid for docid, _ in expected(text, 20)]
-            assert dict(ranked) == pytest.approx(dict(expected(text, 20)))
-            assert request["candidates"][0]["doc"] == {"contents": f"text of {ranked[0][0]}"}
-            assert request["invocations_history"] == []
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"query": {"qid": 1}, "candidates": []}\n{"query"\n', r"bad.jsonl:2: not JSON"),
-        ("[\n{]", r"bad.jsonl:1: not JSON"),
-        ('{"query": {"text": "x"}, "candidates": []}', r"bad.jsonl:1: expected .*rank_llm"),
-        (
-            '{"query": {"qid": 1}, "candidates": [{"docid": "a", "score": "1"}]}',
-            r"bad.jsonl:1: expected .*score",
-        ),
-        ('{"query": {"qid": 1}, "candidates": []}\n{"query": {"qid": "1"}, "candidates": []}', r":2: query 1 is there"),
-    ],
-)
-def test_requests_that_are_none_are_refused(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "bad.jsonl").write_text(content)
-    with pytest.raises(InputError, match=message):
-        read_requests(tmp_path / "bad.jsonl")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,13 +13,10 @@ from rnnreranker.base.errors import InputError, array_of, count_of
 from rnnreranker.base.java import check_fork
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours import NeighbourGraph
-from rnnreranker.parts.vectors import QueryVectors, open_vectors
+from rnnreranker.parts.vectors import QueryVectors, VectorSource, open_vectors
+from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import params_of
 from rnnreranker.runs import Run
-
-if TYPE_CHECKING:
-    from rnnreranker.parts.vectors import VectorSource
-    from rnnreranker.rnn import RnnParams
 
 
 class RnnSearcher:

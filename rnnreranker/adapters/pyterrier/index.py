@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas
 import pyterrier
 
 from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.errors import InputError, array_of, count_of, require
 from rnnreranker.base.method import as_list, choose
 from rnnreranker.methods.rerank import RnnReranker
-from rnnreranker.parts.neighbours.graph import PART
+from rnnreranker.parts.neighbours.graph import PART, NeighbourGraph
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.parts.vectors.stored import MappedRows
@@ -22,11 +23,6 @@ from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import params_of
 from rnnreranker.runs import Run
 from rnnreranker.search.opened import Index, open_index
-
-if TYPE_CHECKING:
-    import pandas
-
-    from rnnreranker.parts.neighbours import NeighbourGraph
 
 COLUMNS = ["qid", "docno", "score"]
 VECTORS = ["query_vec", "doc_vec"]
@@ -216,8 +212,6 @@ def _vectors_of(frame: pandas.DataFrame) -> tuple[VectorSource, QueryVectors]:
 
 def _frame_of(run: Run, queries: pandas.DataFrame) -> pandas.DataFrame:
     """The hits of a run, `rank` from 0, with the other columns of a frame of queries, whose qids may be numbers."""
-    import pandas
-
     rows = [
         (qid, docno, score, rank)
         for qid in queries["qid"]
