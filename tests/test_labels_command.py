@@ -10,7 +10,6 @@ from labelers import soft_labels
 from test_negatives import small
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels import export
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.export import of_labels
@@ -25,9 +24,6 @@ TINY = soft_labels(
 )
 
 
-SHARP = ["--method", "evidence:include_level=none"]
-
-
 def flags(folder: Path) -> list[str]:
     small(folder)
     given = {"run": "run.txt", "qrels": "qrels.txt", "index": "v.npy", "encoded-queries": "q.npy"}
@@ -36,31 +32,16 @@ def flags(folder: Path) -> list[str]:
 
 
 def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    more = {"tsv": "x.tsv", "qrels-output": "x.qrels", "listwise": "x.parquet"}
-    extra = [word for name, file in more.items() for word in (f"--{name}", str(tmp_path / file))]
-    assert main([*flags(tmp_path), *extra, "--n-max", "6", *SHARP]) == 0
-    captured = capsys.readouterr()
+    more = ["--tsv", str(tmp_path / "x.tsv"), "--listwise", str(tmp_path / "x.parquet")]
+    method = ["--method", "evidence:label_preset=coder-tas-b", "--boost", "2", "--n-max", "none"]
+    assert main([*flags(tmp_path), *more, *method]) == 0
     labels = SoftLabels.read(tmp_path / "labels.parquet")
     assert len(labels) == 5
-    assert labels.metadata["labels"]["n_max"] == 6
+    own = labels.metadata["labels"]
+    assert (own["compat"], own["boost"], own["n_max"], own["include_level"]) == ("coder", 2.0, None, 0.1)
     assert len((tmp_path / "x.tsv").read_text().splitlines()) == 5 * 20
-    assert load_qrels(tmp_path / "x.qrels")["relevance"].max() == 100
-    assert "labels.parquet: 5 queries" in captured.err
-
-
-def test_presets_and_flags(tmp_path: Path) -> None:
-    method = ["--method", "evidence:label_preset=coder-tas-b"]
-    assert main([*flags(tmp_path), *method, "--boost", "2", "--n-max", "none"]) == 0
-    found = SoftLabels.read(tmp_path / "labels.parquet").metadata["labels"]
-    assert (found["compat"], found["boost"], found["n_max"], found["include_level"]) == ("coder", 2.0, None, 0.1)
-
-
-def test_hard_needs_no_index(tmp_path: Path) -> None:
-    small(tmp_path)
-    given = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--method", "hard"]
-    assert main([*given, "--output", str(tmp_path / "hard.parquet")]) == 0
-    for one in SoftLabels.read(tmp_path / "hard.parquet"):
-        assert one.targets.tolist() == [1.0] + [0.0] * 19
+    assert (tmp_path / "x.parquet").is_file()
+    assert "labels.parquet: 5 queries" in capsys.readouterr().err
 
 
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
@@ -74,17 +55,6 @@ def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
         main([*flags(tmp_path), "--boost", "0.5"])
     with pytest.raises(InputError, match=r"qrels\.txt: no judgement has a grade of 9 or more \(the highest is 1\); "):
         main([*flags(tmp_path), "--relevant", "9"])
-
-
-def test_labels_under_the_name_of_a_text_file_are_refused(tmp_path: Path) -> None:
-    given = flags(tmp_path)
-    given[given.index("--output") + 1] = "l.txt"
-    said = r"--output .*l\.txt: expected a name that ends in \.parquet \(--tsv writes text\)"
-    with pytest.raises(InputError, match=said):
-        main(given)
-    given[given.index("l.txt")] = "l.tsv.gz"
-    with pytest.raises(InputError, match=r"l\.tsv\.gz: expected a name that ends in \.parquet"):
-        main(given)
 
 
 def test_query_vectors_of_another_length_are_named(tmp_path: Path) -> None:
@@ -107,25 +77,23 @@ def test_labels_that_cannot_be_made_leave_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "labels.parquet").exists()
 
 
-def test_tsv_and_qrels_by_hand(tmp_path: Path) -> None:
+def test_tsv_by_hand(tmp_path: Path) -> None:
     export.write_tsv(TINY, tmp_path / "x.tsv")
     assert (tmp_path / "x.tsv").read_text() == "q1\ta\t1\nq1\tb\t0.100000001\nq2\tb\t0.5\nq2\td\t0.25\n"
-    export.write_qrels(TINY, tmp_path / "x.qrels", 3)
-    assert (tmp_path / "x.qrels").read_text() == "q1 0 a 3\nq1 0 b 1\nq2 0 b 3\n"
 
 
-def test_listwise_trains_in_sentence_transformers(tmp_path: Path) -> None:
+def test_listwise_trains_in_sentence_transformers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    topics, texts = {"q1": "one", "q2": "two"}, {docid: f"text {docid}" for docid in "abcd"}
+    monkeypatch.setattr(export, "LISTED", 2)
+    topics, texts = {"q1": "one", "q2": "two"}, {docid: f"text {docid}" for docid in "abd"}
     path = tmp_path / "x.parquet"
-    export.write_listwise(TINY, path, topics, lambda _: texts, size=2)
+    export.write_listwise(TINY, path, topics, lambda _: texts)
     found = datasets.load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
     assert found.column_names == ["query", "docs", "labels"]
     assert found[0] == {"query": "one", "docs": ["text a", "text b"], "labels": [0.75, 0.25]}
-    with pytest.raises(InputError, match=r"1 queries and documents without a text \(first: document d\)"):
-        export.write_listwise(TINY, path, topics, lambda _: dict.fromkeys("abc", "x"), size=3)
-    with pytest.raises(InputError, match=r"1 queries and documents without a text \(first: query q2\)"):
-        export.write_listwise(TINY, path, {"q1": "one"}, lambda _: texts)
+    for asked, known, lost in ((topics, dict.fromkeys("ab", "x"), "document d"), ({"q1": "one"}, texts, "query q2")):
+        with pytest.raises(InputError, match=rf"1 queries and documents without a text \(first: {lost}\)"):
+            export.write_listwise(TINY, path, asked, lambda _, known=known: known)
 
 
 def test_the_command_says_how_often_labels_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

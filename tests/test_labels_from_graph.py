@@ -133,13 +133,13 @@ def test_joint_similarity_is_that_of_loops(
 ) -> None:
     """Both ends of every candidate by hand: the run orders the context, its first candidate stands for the query."""
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    judged = {qid: [(docid, 1) for docid, _ in pairs] for qid, pairs in judged.items()}
+    judged = {qid: dict.fromkeys(positives, 1) for qid, positives in judged.items()}
     params = dataclasses.replace(JOINT, lam=lam, queries=queries)
     vectors, asked = open_vectors(folder / "index"), load_encoded_queries(folder / "q.npy")
     inputs = Inputs(neighbours=graph, vectors=vectors, query_vectors=asked)
     labels, _ = make_labeler("joint", inputs, params, source="neighbours").infer_from(run, judged)
     for one in labels:
-        known = [docid for docid, _ in judged[one.qid] if docid != "elsewhere"]
+        known = [docid for docid in judged[one.qid] if docid != "elsewhere"]
         context = [*known, *(docid for docid in run.ranked(one.qid) if docid not in known)][:25]
         assert one.docids[:25] == context
         ranked = run.ranked(one.qid)

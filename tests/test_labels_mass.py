@@ -64,8 +64,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     return collection(tmp_path_factory.mktemp("topics"), asks_for_a_topic=True)
 
 
-def judged(docids: dict[str, list[str]]) -> dict[str, list[tuple[str, int]]]:
-    return {qid: [(docid, 1) for docid in found] for qid, found in docids.items()}
+def judged(docids: dict[str, list[str]]) -> dict[str, dict[str, int]]:
+    return {qid: dict.fromkeys(found, 1) for qid, found in docids.items()}
 
 
 def test_a_share_by_hand() -> None:
@@ -195,7 +195,7 @@ def test_what_cannot_be_learnt_is_said(made: Collection) -> None:
     with pytest.raises(InputError, match=r"mass=confident: threshold not known"):
         made.labeler(labels=LabelParams(mass="confident", share=0.1)).infer_from(made.run, near)
     with pytest.raises(InputError, match="no query with a positive has candidates in the run"):
-        learn_mass(made.labeler(labels=share), made.run, {"other": [("d000", 1)]})
+        learn_mass(made.labeler(labels=share), made.run, {"other": {"d000": 1}})
     with pytest.raises(InputError, match="mass=share: takes rNN similarities, which the method hard has not"):
         make_labeler("hard", Inputs(), None, share)
 

@@ -144,13 +144,22 @@ def print_comparisons(scores: Scores, comparisons: Sequence[Comparison]) -> None
     """Print a row per run and measure, and the baseline on stderr."""
     say(f"baseline: {scores.runs[0]}; {counted(len(scores.topics), 'topic')}, protocol {scores.protocol}")
     header = ["run", "measure", "baseline", "value", "difference", "low", "high", "p", "p (Holm)", "win/tie/loss"]
+    header += ["judged@10 baseline", "judged@10"]
     rows = [
         [
-            *(one.run, one.measure, f"{one.baseline_value:.4f}", f"{one.value:.4f}"),
-            *(f"{one.difference:+.4f}", f"{one.low:+.4f}", f"{one.high:+.4f}"),
-            *(f"{one.p:.3g}", f"{one.p_holm:.3g}", f"{one.wins}/{one.ties}/{one.losses}"),
-            *(f"{one.baseline_judged:.3f}", f"{one.judged:.3f}"),
+            one.run,
+            one.measure,
+            f"{one.baseline_value:.4f}",
+            f"{one.value:.4f}",
+            f"{one.difference:+.4f}",
+            f"{one.low:+.4f}",
+            f"{one.high:+.4f}",
+            f"{one.p:.3g}",
+            f"{one.p_holm:.3g}",
+            f"{one.wins}/{one.ties}/{one.losses}",
+            f"{one.baseline_judged:.3f}",
+            f"{one.judged:.3f}",
         ]
         for one in comparisons
     ]
-    print_scores([*header, "judged@10 baseline", "judged@10"], rows, scores.protocol)
+    print_scores(header, rows, scores.protocol)

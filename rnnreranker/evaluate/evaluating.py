@@ -13,22 +13,21 @@ from rnnreranker.base.command import notice
 from rnnreranker.base.errors import Fault, InputError, argument, refuse
 from rnnreranker.base.settings import Request, asked, setting
 from rnnreranker.data.names import QRELS
-from rnnreranker.evaluate.comparison import RESAMPLES
+from rnnreranker.data.qrels import OF_PYTERRIER, as_text, qrels_of
+from rnnreranker.evaluate.comparison import RESAMPLES, Comparison, compare, print_comparisons, print_scores
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS
+from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS, grades_of
+from rnnreranker.evaluate.redundancy import NAMES, NEAR, means_of, redundancy
+from rnnreranker.evaluate.scores import Scores, evaluate, notice_unjudged
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     import ir_measures
     import pandas
 
     from rnnreranker.data.qrels import Qrels
-    from rnnreranker.evaluate.comparison import Comparison
-    from rnnreranker.evaluate.scores import Scores
 
-    AnyRun: TypeAlias = str | Path | Run | Mapping[str, Mapping[str, float]] | pandas.DataFrame
+    AnyRun = str | Path | Run | Mapping[str, Mapping[str, float]] | pandas.DataFrame
 
 ENDINGS = re.compile(r"(\.(txt|trec|tsv|run))?(\.gz)?$")  # of files of runs, left out of their names
 COLUMNS = ["query_id", "doc_id", "score"]  # of a data frame of a run
@@ -82,14 +81,16 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """All results and arguments, for JSON."""
-        from rnnreranker.evaluate.redundancy import NEAR, means_of
-
         scores, request, runs = self.scores, self.request, []
         for r, (name, (path, _)) in enumerate(request.named.items()):
-            about = {"name": name, "file": path, "missing_topics": int(scores.missing[r])}
-            about |= {"judged@10": float(scores.judged[r].mean())}
-            about["mean"] = dict(zip(scores.measures, scores.means[r].tolist(), strict=True))
-            about["per_topic"] = dict(zip(scores.measures, scores.values[r].T.tolist(), strict=True))
+            about = {
+                "name": name,
+                "file": path,
+                "missing_topics": int(scores.missing[r]),
+                "judged@10": float(scores.judged[r].mean()),
+                "mean": dict(zip(scores.measures, scores.means[r].tolist(), strict=True)),
+                "per_topic": dict(zip(scores.measures, scores.values[r].T.tolist(), strict=True)),
+            }
             if (alike := self.redundancy.get(name)) is not None:
                 about["redundancy"] = {"near": NEAR, "mean": means_of(alike), "per_query": alike.to_dict()}
             runs.append(about)
@@ -105,9 +106,6 @@ class Evaluation:
 
     def show(self, per_query: bool = False) -> None:
         """Print the comparisons, or else a row for each run, with `per_query` for each topic too."""
-        from rnnreranker.evaluate.comparison import print_comparisons, print_scores
-        from rnnreranker.evaluate.redundancy import NAMES, means_of
-
         scores, alike, rows = self.scores, self.redundancy, list[list[Any]]()
         if self.comparisons:
             print_comparisons(scores, self.comparisons)
@@ -152,10 +150,6 @@ def check(request: EvaluateRequest, *others: Fault) -> None:
 
 def evaluated(request: EvaluateRequest) -> Evaluation:
     """The results of a checked request."""
-    from rnnreranker.data.qrels import qrels_of
-    from rnnreranker.evaluate.comparison import compare
-    from rnnreranker.evaluate.redundancy import redundancy
-    from rnnreranker.evaluate.scores import evaluate, judged_documents, notice_unjudged
     from rnnreranker.index import opening
 
     qrels = qrels_of(request.qrels)
@@ -166,7 +160,7 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
     if request.index is not None:
         vectors = opening.open_index(request.index).vectors
         alike = {name: redundancy(run, vectors) for name, run in runs.items()}
-    notice_unjudged(runs, judged_documents(qrels))
+    notice_unjudged(runs, grades_of(qrels))
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
         if missing:
             notice(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
@@ -187,12 +181,10 @@ def _run_of(given: Any) -> Run:
         return given
     if _is_run(given):
         return Run.from_dict(given)
-    from rnnreranker.data.qrels import OF_PYTERRIER, as_text
-
-    if hasattr(given, "columns") and "query_id" not in given.columns:
+    if (columns := hasattr(given, "columns")) and "query_id" not in given.columns:
         given = given.rename(columns=OF_PYTERRIER)
-    if lost := [name for name in COLUMNS if name not in getattr(given, "columns", ())]:
-        lacking = f" without {', '.join(lost)}" if hasattr(given, "columns") else ""
+    if lost := [name for name in COLUMNS if not columns or name not in given.columns]:
+        lacking = f" without {', '.join(lost)}" if columns else ""
         raise InputError(
             f"run: {type(given).__name__}{lacking}; expected a Run, a file, {{qid: {{docid: score}}}} or a data frame "
             f"of {', '.join(COLUMNS)}"

@@ -126,7 +126,7 @@ def evaluate(
 
     extra = JudgedShare @ JUDGED_DEPTH
     asked = wanted if extra in wanted else [*wanted, extra]
-    groups, judged = apply_protocol(asked, qrels, protocol), judged_documents(qrels)
+    groups, judged = apply_protocol(asked, qrels, protocol), grades_of(qrels)
     values = np.stack([_measure(run, counted, asked, groups, judged) for run in named.values()])
     shares = np.array([measure.NAME == JudgedShare.NAME for measure in asked])
     values[~there[:, :, None] & shares] = 1.0  # a share of what a run has: of nothing, nothing is unjudged
@@ -174,11 +174,6 @@ def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
     return f"its first docid: {run.ranked(qids[0])[0]}; judged: {min(judged[qids[0]])}"
 
 
-def judged_documents(qrels: pandas.DataFrame) -> dict[str, set[str]]:
-    """Query id → its judged docids, at any grade."""
-    return {qid: set(grades) for qid, grades in grades_of(qrels).items()}
-
-
 def _as_trec_eval(run: Run) -> np.ndarray:
     """(L,) int32: the rows of a run in trec_eval's order: by float32 score, then by docid, both descending."""
     with np.errstate(over="ignore"):
@@ -197,7 +192,7 @@ def _measure(
     topics: Sequence[str],
     measures: Sequence[ir_measures.Measure],
     groups: Sequence[Judged],
-    judged: Mapping[str, set[str]],
+    judged: Mapping[str, Collection[str]],
 ) -> np.ndarray:
     """(T, M) float64; 0 for topics that the run or a group's judgements lack.
 
@@ -215,9 +210,9 @@ def _measure(
         for topic in numbers:
             if (query := query_of.get(topic)) is None:
                 continue
-            begin, known = run.offsets[query], judged.get(topic, set())
+            begin, known = run.offsets[query], judged.get(topic, ())
             docids = run.ids.of_rows(rows[begin : min(begin + deepest, run.offsets[query + 1])]).tolist()
-            last = max((docids.index(docid) for docid in known.intersection(docids)), default=0)
+            last = max((rank for rank, docid in enumerate(docids) if docid in known), default=0)
             docids = docids[: max(last + 1, floor)]
             if docids:
                 ranked[numbers[topic]] = dict(zip(docids, range(len(docids), 0, -1), strict=True))

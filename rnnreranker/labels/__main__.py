@@ -19,7 +19,7 @@ FLAGS = {  # of a request, by their group in the help
     "": "run qrels output index topics encoded_queries encoder relevant depth pairs",
     METHOD: "method validation_qrels device compute_dtype",
     WORK: "backend address jobs shard_size",
-    "other forms": "tsv qrels_output highest listwise list_size documents fields truth",
+    "other forms": "tsv listwise documents fields truth",
 }
 SHOWN = ("k", "lam")  # settings of rNN that help shows
 EPILOG = """examples (settings of a method, and of labels, stand behind a colon; `rnnreranker methods` lists them):

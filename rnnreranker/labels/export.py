@@ -1,13 +1,10 @@
-"""Soft labels in other forms: TSV, TREC qrels, a list-wise data set; and how often they are right."""
+"""Soft labels in other forms: TSV, a list-wise data set; and how often they are right."""
 
 from __future__ import annotations
 
-import csv
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,30 +13,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
 from rnnreranker.labels.soft import SoftLabels
 
-if TYPE_CHECKING:
-    import pandas
-
-    from rnnreranker.labels.request import LabelsRequest
-
+LISTED = 16  # documents of a query in a list-wise data set
 Texts = Callable[[Sequence[str]], Mapping[str, str]]  # returns known texts of docids
-
-
-def write_forms(request: LabelsRequest, output: Path, job: Any) -> None:
-    """Write the other files of a request, from the labels in `output`; job: of `labels.make`."""
-    if not (request.tsv or request.qrels_output or request.listwise or request.truth):
-        return
-    from rnnreranker.data.qrels import grades_of
-
-    labels = SoftLabels.read(output)
-    if request.tsv:
-        write_tsv(labels, request.tsv)
-    if request.qrels_output:
-        write_qrels(labels, request.qrels_output, request.highest)
-    if request.listwise:
-        write_listwise(labels, request.listwise, job.topics, job.some_texts, request.list_size)
-    if request.truth:
-        curve = of_labels(labels, grades_of(request.truth), request.relevant)
-        print_table(list(curve[0]), [[f"{value:.4g}" for value in one.values()] for one in curve])
 
 
 def write_tsv(labels: SoftLabels, path: str | os.PathLike[str]) -> None:
@@ -48,33 +23,17 @@ def write_tsv(labels: SoftLabels, path: str | os.PathLike[str]) -> None:
     Scores are unnormalised, with 9 significant digits; a name in .gz is compressed.
     """
     frame = labels.frame()
-    _write(frame.loc[np.isfinite(frame["score"]), ["qid", "docid", "score"]], path, "\t")
-
-
-def write_qrels(labels: SoftLabels, path: str | os.PathLike[str], highest: int = 100) -> None:
-    """Write lines `qid 0 docid grade`, targets scaled to a largest grade `highest` per query.
-
-    Grades are rounded, halves to even; grade 0 has no line.
-    """
-    frame = labels.frame().assign(iteration=0)
-    targets = frame["target"].astype("float64")
-    largest = targets.groupby(frame["qid"]).transform("max")
-    frame["grade"] = np.rint(targets / largest * highest).astype(int)
-    _write(frame.loc[frame["grade"] > 0, ["qid", "iteration", "docid", "grade"]], path, " ")
-
-
-def _write(frame: pandas.DataFrame, path: str | os.PathLike[str], sign: str) -> None:
-    how: dict[str, Any] = {"header": False, "index": False, "quoting": csv.QUOTE_NONE, "lineterminator": "\n"}
+    rows = frame.loc[np.isfinite(frame["score"]), ["qid", "docid", "score"]].itertuples(index=False)
     with write_atomically(path) as stream:
-        stream.write(frame.to_csv(sep=sign, float_format="%.9g", **how).encode())
+        stream.writelines(f"{qid}\t{docid}\t{score:.9g}\n".encode() for qid, docid, score in rows)
 
 
 def write_listwise(
-    labels: SoftLabels, path: str | os.PathLike[str], topics: Mapping[str, str], texts_of: Texts, size: int = 16
+    labels: SoftLabels, path: str | os.PathLike[str], topics: Mapping[str, str], texts_of: Texts
 ) -> None:
     """Write a parquet file for list-wise losses of sentence-transformers, one row a query.
 
-    Columns: query, docs (texts of the `size` highest targets), labels (float32 targets).
+    Columns: query, docs (texts of the `LISTED` highest targets), labels (float32 targets).
 
     Raises:
         InputError: a missing text.
@@ -82,7 +41,7 @@ def write_listwise(
     import pyarrow
     import pyarrow.parquet as parquet
 
-    chosen = [(one, np.argsort(-one.targets, kind="stable")[:size]) for one in labels]
+    chosen = [(one, np.argsort(-one.targets, kind="stable")[:LISTED]) for one in labels]
     docids = [[one.docids[at] for at in own.tolist()] for one, own in chosen]
     texts = texts_of(wanted := [*itertools.chain(*docids)])
     check_texts(labels.qids, wanted, topics, texts)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker._version import __version__
-from rnnreranker.base.command import cores, phase, progress
+from rnnreranker.base.command import cores, phase, print_table, progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import file_digest, fingerprint
@@ -24,20 +24,20 @@ from rnnreranker.base.method import Form, Inputs, find
 from rnnreranker.base.settings import Share, asked
 from rnnreranker.data.fields import asked_fields, fields_of
 from rnnreranker.data.names import is_there
-from rnnreranker.labels.export import check_texts, write_forms
+from rnnreranker.labels.export import check_texts, of_labels, write_listwise, write_tsv
 from rnnreranker.labels.mass import learn_mass
-from rnnreranker.labels.methods.base import Judged, Labeler, docids_of, positives_of
+from rnnreranker.labels.methods.base import Judged, Labeler, positives_of
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import ChosenLabeler, JudgedRunRequest, LabelsRequest, check
 from rnnreranker.labels.soft import SoftLabels, described, write_joined
 from rnnreranker.parts.base import givers
 from rnnreranker.parts.texts import file_of_texts
+from rnnreranker.runs import Run
 from rnnreranker.search.inputs import texts_for
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.runs import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,6 @@ class Job:
 
     def of(self, numbers: Sequence[int]) -> Job:
         """The job for some queries of the run, without the data of others."""
-        from rnnreranker.runs import Run
-
         run = self.run.of_queries(numbers)
         distinct, rows = np.unique(run.rows, return_inverse=True)
         run = Run(run.qids, run.offsets, self.run.docids[distinct], rows.astype(np.int32), run.scores)
@@ -91,7 +89,7 @@ class Job:
         """Texts by docid, of candidates and positives at least."""
         if self.documents is not None:
             return _texts_of_all(self.documents, self.fields)
-        return self.some_texts([*self.run.docids, *(docid for pairs in self.judged.values() for docid, _ in pairs)])
+        return self.some_texts([*self.run.docids, *itertools.chain(*self.judged.values())])
 
     def some_texts(self, docids: Collection[str]) -> dict[str, str]:
         """The known texts of some documents."""
@@ -121,7 +119,8 @@ class Job:
         import pandas
 
         numbers, order = pandas.factorize(self.run.rows)  # as the docids first appear
-        yield [self.run.qids, self.run.docids[order].tolist(), self.judged]
+        judged = {qid: [*positives.items()] for qid, positives in self.judged.items()}  # in their order
+        yield [self.run.qids, self.run.docids[order].tolist(), judged]
         yield from (values.tobytes() for values in (self.run.offsets, numbers, self.run.scores))
         for own in self.given.values():
             for value in (getattr(own, each.name) for each in dataclasses.fields(own)):
@@ -161,7 +160,7 @@ def open_job(
     from rnnreranker.search.queries import query_vectors
 
     judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
-    notice_unjudged({request.shown("run"): run}, docids_of(judged), so)
+    notice_unjudged({request.shown("run"): run}, judged, so)
     if not any(qid in judged for qid in run):
         raise InputError("no query of the run has a positive; give the judgements of these queries")
     wanted = [qid for qid in run if qid in judged or qid in also]
@@ -282,7 +281,7 @@ def make_labels(
 
 def write_labels(request: LabelsRequest, output: Path, share: Share | None = None) -> dict[str, Any]:
     """Write the labels of a checked request and its other files, or a share of the shards; returns as `make_shards`."""
-    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.qrels import grades_of, qrels_of
     from rnnreranker.search.own_documents import notice_own
 
     labeler, run = request.labeler, candidates_of(request)
@@ -300,8 +299,15 @@ def write_labels(request: LabelsRequest, output: Path, share: Share | None = Non
         learnt, about = learn_mass(learner, run, known)
         labeler = dataclasses.replace(labeler, label_params=learnt)
     made = make_shards(request, output, job, labeler, share, about)
-    if share is None:
-        write_forms(request, output, job)
+    if share is None and (request.tsv or request.listwise or request.truth):
+        labels = SoftLabels.read(output)
+        if request.tsv:
+            write_tsv(labels, request.tsv)
+        if request.listwise:
+            write_listwise(labels, request.listwise, job.topics, job.some_texts)
+        if request.truth:
+            curve = of_labels(labels, grades_of(request.truth), request.relevant)
+            print_table(list(curve[0]), [[f"{value:.4g}" for value in one.values()] for one in curve])
     return made
 
 
@@ -310,7 +316,6 @@ def candidates_of(request: LabelsRequest) -> Run:
     import pandas
 
     from rnnreranker.data.pairs import load_pairs
-    from rnnreranker.runs import Run
     from rnnreranker.search.searching import first_stage_of
 
     run = first_stage_of(request.run).head(request.depth)

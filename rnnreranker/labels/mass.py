@@ -17,7 +17,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.jobs import one_blas_thread
 from rnnreranker.labels import targets
-from rnnreranker.labels.methods.base import Judged, JudgedContext, Labeler, VectorLabeler, contexts_of, docids_of
+from rnnreranker.labels.methods.base import Judged, JudgedContext, Labeler, VectorLabeler, contexts_of
 from rnnreranker.labels.params import LabelParams
 
 if TYPE_CHECKING:
@@ -58,20 +58,19 @@ def proportions(
 
 def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> HiddenPositives:
     """Each positive of each query in turn, alone with grade 1, before the run's candidates."""
-    alone = {qid: [(docid, 1) for docid, _ in pairs] for qid, pairs in judged.items()}
+    alone = {qid: dict.fromkeys(positives, 1) for qid, positives in judged.items()}
     contexts, _ = contexts_of(run, alone, labeler.params.context, labeler.source_of_rows, apart=True)
     counts = np.array([one.size - 1 for one in contexts], dtype=np.int64)
     near, given, ends = np.zeros(counts.sum()), np.zeros(counts.sum()), counts.cumsum()
     for number, similarities, own in proportions(labeler, contexts):
         part = slice(ends[number] - counts[number], ends[number])
         near[part], given[part] = labeler.to_positives(similarities)[1:], own[1:]
-    positives = docids_of(judged)
-    hidden = [docid in positives[one.qid] for one in contexts for docid in one.docids[1 : one.size]]
+    hidden = [docid in judged[one.qid] for one in contexts for docid in one.docids[1 : one.size]]
     cases, query = (
         np.repeat(np.arange(len(contexts)), counts),
         np.unique([one.qid for one in contexts], return_inverse=True)[1],
     )
-    known = np.array([len(positives[one.qid]) for one in contexts])
+    known = np.array([len(judged[one.qid]) for one in contexts])
     return HiddenPositives(
         query[cases], cases, near, given, np.array(hidden, dtype=bool), known, 1.0 / np.bincount(query)[query]
     )
@@ -271,7 +270,7 @@ def learn_mass(labeler: Labeler, run: Run, validation: Judged) -> tuple[LabelPar
     if not qids:
         raise InputError("no query with a positive has candidates in the run: no mass can be learnt; give their run")
     chosen, run = {qid: validation[qid] for qid in qids}, run.of_queries([numbers[qid] for qid in qids])
-    several = sum(len(pairs) > 1 for pairs in chosen.values())
+    several = sum(len(positives) > 1 for positives in chosen.values())
     about: dict[str, Any] = {"by": "judgements", "queries": len(qids), "several": several}
     threshold: float | None = None
     if confident or several >= SEVERAL * len(qids):

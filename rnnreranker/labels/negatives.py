@@ -16,7 +16,7 @@ import numpy as np
 
 from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError, argument, brief, nearest, refuse
-from rnnreranker.base.files import check_writable, fingerprint, read_lines, write_atomically
+from rnnreranker.base.files import check_writable, read_lines, write_atomically
 from rnnreranker.base.method import Form, fields_of, find, naming
 from rnnreranker.base.settings import Params, Written, asked, check_names, hints_of, setting
 from rnnreranker.data.fields import asked_fields
@@ -25,13 +25,13 @@ from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.make import open_job
 from rnnreranker.labels.methods.base import Judged, VectorLabeler, contexts_of
 from rnnreranker.labels.request import SOURCE, ChosenLabeler, JudgedRunRequest, choose_labeler
+from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.runs import Run
 
 DEFAULT_RATE = 0.1  # share of pairs discarded where neither a threshold nor a rate is given
 SIMILAR = {"rnn": "evidence", "joint": "joint"}  # filter → the labels whose similarities it goes by
@@ -53,9 +53,7 @@ class NegativeParams(Params):
     form: Literal["triplet", "n-tuple", "labeled-pair", "labeled-list"] = setting(
         "triplet", "rows of one negative, of all of a positive, of a document and its label, or of lists of both"
     )
-    negatives: int = setting(3, "of a positive", at_least=1)
-    sampling: Literal["top", "random"] = setting("top", "the first kept ones of the run, or drawn")
-    seed: int = setting(0, "of --sampling random", at_least=0)
+    negatives: int = setting(3, "of a positive, the first kept ones of the run", at_least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,7 +177,6 @@ def check(request: NegativesRequest, *others: tuple[object, str]) -> None:
 
 def mined_negatives(request: NegativesRequest) -> MinedNegatives:
     """The negatives of a checked request; writes its file."""
-    from rnnreranker.runs import Run
     from rnnreranker.search.own_documents import without_own
 
     run = without_own(request.run if isinstance(request.run, Run) else Run.read(request.run))
@@ -261,23 +258,16 @@ def threshold_at(suspicious: pandas.Series, rate: float) -> float:
 
 @phase("choosing negatives")
 def mine(pairs: pandas.DataFrame, away: pandas.Series, params: NegativeParams) -> pandas.DataFrame:
-    """The pairs with up to `params.negatives` kept candidates of every positive, the first of the run or drawn.
+    """The pairs with the first `params.negatives` kept candidates of every positive.
 
-    A draw depends on the seed, the query, the positive and the candidate. For "labeled-pair" a negative is kept beside
-    all positives of its query, and has the row of the first one.
+    For "labeled-pair" a negative is kept beside all positives of its query, and has the row of the first one.
 
     away: bool, discarded pairs.
     """
-    import pandas
-
     if params.form == "labeled-pair":
         away = away.groupby([pairs["query"], pairs["docid"]]).transform("any")
         away |= pairs["pair"] > pairs.groupby("query")["pair"].transform("min")
-    kept = pairs[~away]
-    if params.sampling == "random":
-        names, key = kept[["qid", "positive", "docid"]], fingerprint("negatives", params.seed)[:16]
-        kept = kept.iloc[np.argsort(pandas.util.hash_pandas_object(names, index=False, hash_key=key))]
-    return kept.groupby("pair").head(params.negatives).sort_index()
+    return pairs[~away].groupby("pair").head(params.negatives)
 
 
 OF_TEXTS = (".parquet", ".jsonl")
@@ -330,16 +320,8 @@ def write_rows(path: str | Path, rows: list[dict[Any, Any]]) -> int:
     return len(rows)
 
 
-class Mined(NamedTuple):
-    """A query, one of its positives, and its negatives."""
-
-    qid: str
-    positives: tuple[str, ...]
-    negatives: tuple[str, ...]
-
-
-def read_negatives(path: str | Path) -> list[Mined]:
-    """Negatives of every query and positive, in the order of the file; triplets of one pair are joined.
+def read_negatives(path: str | Path) -> dict[tuple[str, str], list[str]]:
+    """(query, positive) → its negatives, in the order of the file; triplets of one pair are joined.
 
     Ids of a .tsv file, texts of .parquet and .jsonl. In labeled pairs every positive has all negatives of its query.
     InputError: another suffix, no such file, incomplete rows, labels other than 0 and 1.
@@ -371,4 +353,4 @@ def read_negatives(path: str | Path) -> list[Mined]:
             negatives_of.setdefault((anchor, positive), {}).update(dict.fromkeys(negatives))
     if not negatives_of:
         raise InputError(f"{path}: holds no negatives; {EXPECTED}")
-    return [Mined(anchor, (positive,), tuple(negatives)) for (anchor, positive), negatives in negatives_of.items()]
+    return {pair: list(negatives) for pair, negatives in negatives_of.items()}

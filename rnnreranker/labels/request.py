@@ -178,7 +178,7 @@ class LabelsRequest(JudgedRunRequest):
         validation_qrels: all known positives of the run's queries; None = `qrels`.
         backend, address, jobs, shard_size: as in `make_shards`; labels do not depend on them.
         output: a parquet file; interrupted work resumes.
-        tsv, qrels_output, listwise: other files of the labels, see `labels.export`.
+        tsv, listwise: other files of the labels, see `labels.export`.
     """
 
     method: Form = setting("evidence", "NAME:key=value,…, one of " + ", ".join(names("labeler")))
@@ -193,10 +193,7 @@ class LabelsRequest(JudgedRunRequest):
     shard_size: int = setting(SHARD, "queries of a shard", at_least=1)
     output: str | Path | None = setting(None, "labels to write", metavar="FILE.parquet")
     tsv: str | None = setting(None, "qid<TAB>docid<TAB>score")
-    qrels_output: str | None = setting(None, "TREC qrels; a query's largest target becomes --highest", metavar="QRELS")
-    highest: int = setting(100, "its grade", at_least=1)
     listwise: str | None = setting(None, "parquet of query, docs, labels for sentence-transformers")
-    list_size: int = setting(16, "documents a query there", at_least=2)
     truth: str | None = setting(
         None, "fuller judgements: print how many candidates are relevant, by their target", metavar="QRELS"
     )
@@ -231,4 +228,4 @@ def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
         *others,
     )
     _ = request.devices, request.encoding  # each says what is wrong with it
-    check_writable(output, request.tsv, request.qrels_output, request.listwise)
+    check_writable(output, request.tsv, request.listwise)

@@ -356,7 +356,7 @@ class Studied:
         from rnnreranker.search.queries import QueryEncoding, query_vectors
 
         judged, source = positives_of(self.qrels), index.vectors
-        rows = [source.rows([docid for docid, _ in judged.get(qid, ())]) for qid in topics]
+        rows = [source.rows([*judged.get(qid, ())]) for qid in topics]
         asked = query_vectors(QueryEncoding(devices=self.request.devices), index, topics, threads=1)
         documents = source.fetch(np.arange(len(self.documents)))
         return distances_of(asked.vectors, documents, [own[own >= 0] for own in rows])

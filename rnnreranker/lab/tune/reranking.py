@@ -14,8 +14,8 @@ from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.evaluate import evaluate
-from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
-from rnnreranker.evaluate.scores import check_judged, judged_documents
+from rnnreranker.evaluate.protocols import grades_of, protocol_of, topics_that_count
+from rnnreranker.evaluate.scores import check_judged
 from rnnreranker.lab.query_set import judged_topics, read_query_set
 from rnnreranker.lab.tune.request import TuneRequest, check
 from rnnreranker.lab.tune.space import Space
@@ -53,7 +53,7 @@ class Objective:
         usable = [qid for qid in self.run if qid in judged and len(self.run.ranked(qid))]
         if not usable:
             raise InputError(f"none of the {len(self.run)} queries with candidates is judged; check topics and qrels")
-        check_judged(self.run, judged_documents(self._qrels), "qrels")
+        check_judged(self.run, grades_of(self._qrels), "qrels")
         self.lacking, self.deepest = len(judged) - len(usable), int(np.diff(self.run.offsets).max(initial=1))
         self.topics = tuple(sorted(usable, key=lambda qid: (hashlib.sha256(qid.encode()).digest(), qid)))
 

@@ -19,6 +19,7 @@ from rnnreranker.base.command import say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, defaults_of, find
+from rnnreranker.evaluate.protocols import grades_of
 from rnnreranker.labels import targets
 from rnnreranker.labels.params import SHARED, LabelParams, unlearnt
 from rnnreranker.labels.similarity import BYTES, Asked, GraphSimilarity, Similarity, VectorSimilarity, padded
@@ -36,10 +37,10 @@ BATCH_BYTES = 8 * 2**20  # of vectors held at a time, or of rows of a graph and 
 Source = Literal["vectors", "neighbours"]
 BOTH = {"vectors", "neighbours"}  # read by the same rows
 Pair = tuple[np.ndarray, np.ndarray]
-Judged = Mapping[str, Sequence[tuple[str, int]]]  # query id -> its positives with their grades
+Judged = Mapping[str, Mapping[str, int]]  # query id → docid of a positive → its grade
 
 
-def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -> dict[str, list[tuple[str, int]]]:
+def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -> dict[str, dict[str, int]]:
     """Positives of every query with their grades, in the order of the judgements.
 
     Args:
@@ -55,16 +56,7 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -
             f"{source or 'qrels'}: no judgement has a grade of {relevant} or more (the highest is "
             f"{qrels['relevance'].max()}); there is nothing to make labels from"
         )
-    positives: dict[str, list[tuple[str, int]]] = {}
-    columns = (chosen[name].tolist() for name in ("query_id", "doc_id", "relevance"))
-    for qid, docid, grade in zip(*columns, strict=True):
-        positives.setdefault(qid, []).append((docid, int(grade)))
-    return positives
-
-
-def docids_of(judged: Judged) -> dict[str, set[str]]:
-    """Query id → docids of its positives."""
-    return {qid: {docid for docid, _ in pairs} for qid, pairs in judged.items()}
+    return grades_of(chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +98,7 @@ def contexts_of(
     Raises:
         InputError: a candidate of the run has no vector.
     """
-    every = [docid for qid in run for docid, _ in judged.get(qid, ())]
+    every = [docid for qid in run for docid in judged.get(qid, ())]
     lists = run.docids.tolist(), every
     of_run, known = (np.zeros(len(one), np.int64) if vectors is None else vectors.rows(one) for one in lists)
     if len(lost := run.docids[of_run < 0]):
@@ -119,7 +111,7 @@ def contexts_of(
     for qid, first, last in zip(run.qids, run.offsets[:-1], run.offsets[1:], strict=True):
         part = slice(first, last)
         docids, rows, scores = run.docids[run.rows[part]].tolist(), of_run[run.rows[part]], run.scores[part]
-        pairs = [pair for pair in judged.get(qid, ()) if row_of[pair[0]] >= 0]
+        pairs = [pair for pair in judged.get(qid, {}).items() if row_of[pair[0]] >= 0]
         rank_of = {docid: rank for rank, docid in enumerate(docids)} if pairs else {}
         for visible in ([pair] for pair in pairs) if apart else [pairs] if pairs else []:
             taken = max(size, len(visible)) if whole else size

@@ -39,7 +39,8 @@ class Measured:
         from rnnreranker.data.topics import load_topics
         from rnnreranker.evaluate import evaluate
         from rnnreranker.evaluate.measures import cutoff_of
-        from rnnreranker.evaluate.scores import judged_documents, notice_unjudged
+        from rnnreranker.evaluate.protocols import grades_of
+        from rnnreranker.evaluate.scores import notice_unjudged
         from rnnreranker.runs import Run
 
         self.spec, self.query_set, self.qrels = spec, query_set, load_qrels(query_set.qrels)
@@ -47,7 +48,7 @@ class Measured:
         self.runs: dict[str, Run] = {}
         self.scores: dict[str, dict[str, Scores]] = {}
         self.errors: dict[str, RnnrerankerError] = {}
-        judged = judged_documents(self.qrels)
+        judged = grades_of(self.qrels)
         for name, given in runs.items():
             try:
                 run = Run.read(given) if isinstance(given, Path) else given
