@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rnnreranker.base.command import print_table
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
 from rnnreranker.labels.soft import SoftLabels

@@ -151,7 +151,7 @@ class ServedIndex:
             named = "+".join(one.name for one in rerankers) or NO_RERANKING
             raise InputError(f"rerank={named}: expected rnn alone, from vectors or neighbours, to be explained")
         with self._drawing, one_blas_thread():  # others work beside it
-            neighbourhood, _ = taken_apart(*answered.stages[-2:], rerankers[0], QID)
+            neighbourhood, _ = taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
             texts = {one.docid: self.line(one.docid) for one in neighbourhood.candidates}
             query = str(answered.pipeline.request.query)
             svg = "" if size is None else drawing(neighbourhood, size, query=query, texts=texts)

@@ -103,9 +103,9 @@ def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
 def pools_of(path: str) -> list[Labels]:
     """One list per query of a file of negatives, all positives first, with all probability on them."""
     own: dict[str, dict[str, bool]] = {}
-    for (qid, positive), negatives in read_negatives(path).items():
+    for (qid, relevant), negatives in read_negatives(path).items():
         pool = own.setdefault(qid, {})
-        pool |= {docid: pool.get(docid, False) for docid in negatives} | {positive: True}
+        pool |= {docid: pool.get(docid, False) for docid in negatives} | {relevant: True}
     made = []
     for qid, pool in own.items():
         docids = sorted(pool, key=lambda docid: not pool[docid])
