@@ -21,8 +21,6 @@ from tests.test_impacts import run_search
 world = prf.world
 PLAIN = ["--normalization", "none", "--boost", "1", "--n-max", "none"]
 HOW = "fb_docs=2,fb_clusters=4,fb_embeddings=3,fb_expansion_weight=0.5"
-COLLECTIVE = ["--method", f"collective:{HOW}"]
-LATE = ["--method", "teacher:teacher=late"]
 
 
 @pytest.fixture(scope="module")
@@ -97,23 +95,12 @@ def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
     (tmp_path / "vectors.ids").write_text("a\nb\nc\n")
     (tmp_path / "few.tsv").write_text("q1\tw1\n")
     for given, said in (
-        (topics, r"--method collective needs --index \(where tokens come from\)"),
-        (index, r"--method collective needs --topics \(the queries\)"),
         (
             ["--index", str(tmp_path / "vectors.npy"), *topics],
             "no tokens in this index; add them with index --parts tokens",
         ),
-        (
-            [*index, *topics, *method, "collective:mass=evidence"],
-            "mass=evidence: takes rNN similarities, which the method",
-        ),
-        ([*index, *topics, "--from", "neighbours"], "method collective: not from neighbours"),
         ([*index, *topics, *method, "collective:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
         ([*index, "--topics", str(tmp_path / "few.tsv")], "9 queries and documents without a text"),
     ):
         with pytest.raises(InputError, match=said):
             main([*words, *given])
-    Run.from_dict({"q1": {"d1": 2.0, "nowhere": 1.0}}).write(tmp_path / "other.txt")
-    words[1] = str(tmp_path / "other.txt")
-    with pytest.raises(InputError, match="1 of 2 docids in the run are not in the index"):
-        main([*words, *index, *topics])

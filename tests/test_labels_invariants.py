@@ -46,35 +46,19 @@ INF, NAN = float("inf"), float("nan")
 LIST = pyarrow.list_(pyarrow.float32())
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "short docids": (with_second("docids", ["c", "d"]), "query q2: docids and scores differ in length"),
-    "moved docids": ({"docids": [["a", "b", "c"], ["d", "e"], ["a"]]}, "query q1: docids and scores differ in length"),
-    "short targets": (with_second("targets", [0.5, 0.5]), "query q2: docids and targets differ in length"),
-    "long positives": (with_second("positive", [True] * 4), "query q2: docids and positive differ in length"),
     "no candidates": ({name: [[], *ROWS[name][1:]] for name in list(ROWS)[1:]}, "offsets .* 3 queries"),
     "null docid": (with_second("docids", ["c", None, "e"]), "a null in docids"),
-    "null docids": (with_second("docids", None), "a null in docids"),
     "null target": (with_second("targets", [0.5, None, 0.5]), "a null in targets"),
-    "null positive": (with_second("positive", [True, None, False]), "a null in positive"),
-    "null scores": (with_second("scores", None), "a null in scores"),
     "empty docid": (with_second("docids", ["c", "", "e"]), "query q2: docid ''; expected distinct strings"),
     "docid twice": (with_second("docids", ["c", "d", "c"]), "query q2: docid 'c'; expected distinct strings"),
     "null qid": ({"qid": ["q1", None, "q3"]}, "query id None; expected distinct strings"),
-    "empty qid": ({"qid": ["q1", "", "q3"]}, "query id ''"),
     "qid twice": ({"qid": ["q1", "q2", "q1"]}, "query id 'q1'; expected distinct strings"),
-    "negative": (with_second("targets", [1.5, -0.5, 0.0]), "query q2: target 1.5 of c"),
     "below 0": (with_second("targets", [0.75, 0.75, -0.5]), "query q2: target -0.5 of e; expected a probability"),
     "NaN": (with_second("targets", [NAN, 0.5, 0.5]), "query q2: target nan of c"),
-    "infinite": (with_second("targets", [INF, 0.5, 0.5]), "query q2: target inf of c"),
-    "sum 10": ({"targets": [[0.75, 0.25], [1.0, 1.0, 0.0], [1.0]]}, "query q2: targets sum to 2; expected 1"),
     "sum .998": (with_second("targets", [0.5, 0.498, 0.0]), r"sum to 0\.998; expected 1 \(within 0\.001\)"),
     "no positives": (with_second("positive", [False] * 3), "query q2: no positive"),
     "score NaN": (with_second("scores", [1.0, NAN, 0.0]), "query q2: score nan of d"),
-    "score inf": (with_second("scores", [1.0, INF, 0.0]), "query q2: score inf of d"),
-    "struct": ({"targets": [{"a": 1.0}] * 3}, "no soft labels, or damaged ones .*ast"),
-    "list of lists": ({"docids": [[["a"]]] * 3}, "no soft labels, or damaged ones .*ast"),
     "qid list": ({"qid": [["q1"]] * 3}, "no soft labels, or damaged ones .*ast"),
-    "int": ({"scores": [1, 2, 3]}, "no soft labels, or damaged ones .*ast"),
-    "null column": ({"positive": pyarrow.nulls(3)}, "a null in positive"),
-    "null of type": ({"targets": pyarrow.nulls(3, LIST)}, "a null in targets"),
     "without": ({"scores": None}, "no soft labels, or damaged ones .*scores"),
 }  # fmt: skip
 
@@ -92,13 +76,9 @@ def test_a_file_with_a_fault_is_refused_with_its_name_and_query(tmp_path: Path, 
     ("metadata", "said"),
     [
         (b"[1]", "its metadata, key rnnreranker: a JSON .*; expected an object"),
-        (b"null", "its metadata, key rnnreranker: a JSON .*; expected an object"),
-        (b"3", "its metadata, key rnnreranker: a JSON .*; expected an object"),
-        (b'"x"', "its metadata, key rnnreranker: a JSON .*; expected an object"),
         (b"{", "its metadata, key rnnreranker: not JSON"),
         (b"\xff\xfe", "no soft labels, or damaged ones .*utf-8"),
         (b"[" * 100_000, "its metadata, key rnnreranker: not JSON"),
-        (b'{"a": ' + b"1" * 5000 + b"}", "its metadata, key rnnreranker: not JSON"),
         (None, "its metadata, key rnnreranker: not JSON"),
     ],
 )
@@ -126,25 +106,18 @@ def test_what_other_tools_write_is_read(tmp_path: Path) -> None:
     write_joined(tmp_path / "joined.parquet", [tmp_path / "x.parquet"], METADATA)
     found.write(tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "joined.parquet").read_bytes()
-
-
-def test_no_queries_at_all(tmp_path: Path) -> None:
-    soft_labels([], [], [], [], []).write(tmp_path / "x.parquet")
-    assert len(SoftLabels.read(tmp_path / "x.parquet")) == 0
+    soft_labels([], [], [], [], []).write(tmp_path / "none.parquet")
+    assert len(SoftLabels.read(tmp_path / "none.parquet")) == 0
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"offsets": np.array([0, 2, 1, 6])}, "offsets .* for 3 queries"),
-        ({"offsets": np.array([0, 2, 5])}, "offsets .* for 3 queries"),
-        ({"offsets": np.array([0, 2, 5, 7])}, "offsets .* for 3 queries"),
-        ({"docids": np.array(["a"] * 5, dtype=object)}, "offsets .* for 3 queries"),
         ({"docids": np.array(list("abcdea"))}, "docids: ndarray"),
         ({"docids": np.array(["a", "b", 3, "d", "e", "a"], dtype=object)}, "query q2: docid 3"),
         ({"targets": np.array([1.0])}, r"targets: ndarray of shape \(1,\)"),
         ({"positive": np.array([1, 0, 0, 1, 0, 1])}, "positive: .* int64"),
-        ({"qids": ("q1", 2, "q3")}, "query id 2"),
     ],
 )
 def test_the_constructor_checks_too(changed: dict[str, Any], said: str) -> None:
@@ -201,15 +174,7 @@ def test_changed_values_are_read_as_they_are_or_refused(tmp_path: Path, data: st
     check(write(tmp_path / "x.parquet", arrays), columns if valid(columns) else None)
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The bytes of a label file as this package writes it."""
-    path = tmp_path_factory.mktemp("labels") / "whole.parquet"
-    soft_labels(*(ROWS[name] for name in ROWS), METADATA).write(path)
-    return path.read_bytes()
-
-
-def check(path: Path, expected: dict[str, list[Any]] | None, or_refused: bool = False) -> None:
+def check(path: Path, expected: dict[str, list[Any]] | None) -> None:
     """Read a file: these columns, or one line that names it; NaN differs from everything, and is never read."""
     refused = None
     try:
@@ -217,7 +182,7 @@ def check(path: Path, expected: dict[str, list[Any]] | None, or_refused: bool = 
     except InputError as error:
         refused = str(error)
     if refused is not None:
-        assert expected is None or or_refused, refused
+        assert expected is None, refused
         assert refused.startswith(f"{path}: ")
         assert "\n" not in refused
         return
