@@ -180,12 +180,12 @@ def add_negatives(
 
     Random ones are drawn from the whole table for each query; in-batch ones are the other queries' positives.
     """
-    rows, positives = batch.rows.numpy(), batch.rows[batch.positive & in_batch].unique().numpy()
-    drawn: Any = rng.integers(0, table_size, (len(rows), random_negatives)) if random_negatives else [[]] * len(rows)
-    fresh = [np.setdiff1d([*positives, *more], own) for own, more in zip(rows, drawn, strict=True)]  # ascending
-    wide = len(positives) + random_negatives
-    new = torch.tensor([[*own, *[PAD] * (wide - len(own))] for own in fresh], dtype=torch.int64)
-    targets, positive = (pad(part, (0, wide)) for part in (batch.targets, batch.positive))
+    positives = batch.rows[batch.positive & in_batch].unique().numpy()
+    drawn = rng.integers(0, table_size, (len(batch.rows), random_negatives))
+    pairs = zip(batch.rows.numpy(), drawn, strict=True)
+    fresh = [torch.from_numpy(np.setdiff1d([*positives, *more], own).astype(np.int64)) for own, more in pairs]
+    new = pad_sequence(fresh, True, PAD)
+    targets, positive = (pad(part, (0, new.shape[1])) for part in (batch.targets, batch.positive))
     return replace(batch, rows=torch.cat([batch.rows, new], dim=1), targets=targets, positive=positive)
 
 
@@ -237,35 +237,35 @@ class Schedule(LRScheduler):
 
     def __init__(self, optimizer: torch.optim.Optimizer, params: TrainParams, steps: int, every: int) -> None:
         self.warmup = int(params.warmup) if params.warmup >= 1 else int(params.warmup * steps)
-        self.rest, self.final, self.losses = max(steps - self.warmup, 1), params.final_ratio, list[float]()
-        self.peaks, self.plateau = [group["lr"] for group in optimizer.param_groups], dict[str, Any]()
+        self.rest, self.final = max(steps - self.warmup, 1), params.final_ratio
+        self.share, self.losses, self.plateau = 1.0, list[float](), dict[str, Any]()
         if params.schedule == "plateau":
             self.plateau = {
                 "factor": params.plateau_factor,
                 "patience": round(params.plateau_patience / every),
                 "cooldown": params.plateau_cooldown // every,
                 "threshold": params.plateau_threshold,
-                "min_lr": [rate * self.final for rate in self.peaks],
+                "min_lr": self.final,
             }
         super().__init__(optimizer)
 
     def get_lr(self) -> list[Any]:
-        step, factor = self.last_epoch, 1.0  # torch's name for the number of steps taken
+        step, factor = self.last_epoch, self.share  # torch's name for the number of steps taken
         if step < self.warmup:
-            factor = (step + 1) / (self.warmup + 1)
+            factor *= (step + 1) / (self.warmup + 1)
         elif not self.plateau:
             factor = 1 - (1 - self.final) * min((step - self.warmup) / self.rest, 1.0)
-        return [rate * factor for rate in self.peaks]
+        return [rate * factor for rate in self.base_lrs]
 
     def observe(self, loss: float) -> None:
         """Cut the learning rates of a plateau if the validation losses are due for it."""
         if self.plateau:
             self.losses.append(loss)
-            peaks = torch.optim.SGD([{"params": [torch.zeros(1)], "lr": rate} for rate in self.base_lrs])
-            plateau = ReduceLROnPlateau(peaks, **self.plateau)
+            shares = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+            plateau = ReduceLROnPlateau(shares, **self.plateau)
             for one in self.losses:
                 plateau.step(one)
-            self.peaks = [group["lr"] for group in peaks.param_groups]
+            self.share = shares.param_groups[0]["lr"]
             for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
                 group["lr"] = rate
 
@@ -330,7 +330,7 @@ class CoderLearner(Learner):
             for number, row in zip(own, scores, strict=True):
                 qid, *parts = self._checked.samples[number]
                 rows, targets, positive = (part.numpy() for part in parts)
-                yield Scored(qid, rows, targets, positive, row[: len(rows)], row[: len(rows)], targets)
+                yield Scored(qid, rows, targets, positive, row[: len(rows)], targets)
 
     def beside(self) -> dict[str, float]:
         return {"inverse_temperature": self.model.inverse_temperature.item()}
@@ -350,8 +350,6 @@ def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[Qu
         name, dimension, pooling=pooling, normalize=normalize, max_tokens=params.query_tokens, **own
     )
     model: Any = encoder.transformer
-    if params.freeze_embeddings or params.frozen_layers:
-        model.get_input_embeddings().weight.requires_grad_(False)
     if params.frozen_layers:
         stacks = [child for name, child in model.named_modules() if name in ("encoder.layer", "transformer.layer")]
         if not stacks or len(stacks[0]) < params.frozen_layers:
