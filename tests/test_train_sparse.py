@@ -86,15 +86,14 @@ def test_the_largest_logits_have_the_gradients_of_a_plain_computation() -> None:
         else:
             found = largest_logits(hidden, attention, weight, bias)
         (torch.log1p(torch.relu(found)) * upstream).sum().backward()
-        gradients.append([found.detach(), *(one.grad for one in (hidden, weight, bias))])
+        gradients.append([found.detach().relu(), *(one.grad for one in (hidden, weight, bias))])
     for one, other in zip(*gradients, strict=True):
         assert torch.allclose(one, other, atol=1e-12)
     assert (gradients[0][1][1, 2:] == 0).all()
 
 
-def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
-    params = replace(QUICK, loss="margin-mse", query_regularizer="l1", lambda_q=0.5)
-    found = learner(tiny, params)
+def test_margin_mse_of_a_group(tiny: Path) -> None:
+    found = learner(tiny, replace(QUICK, loss="margin-mse"))
     found.model.eval()
     batch = found.batch([group("q1", ("d1", "d2"), [0.8, 0.2], {"d1"}), group("q2", ("d2", "d3"), [0.5, 0.5], {"d2"})])
     encoder, topics, documents = SparseEncoder.load(str(tiny)), make_topics(), make_documents()
@@ -102,10 +101,7 @@ def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
     weights = encoder.encode([documents[docid] for docid in ("d1", "d2", "d3")], "document").weights.toarray()
     scores = queries @ weights.T
     errors = [scores[0, 0] - scores[0, 1] - np.log(4), scores[1, 1] - scores[1, 2]]
-    found.step = 10**6
-    of_batch, _of_documents, of_queries = found.losses(batch)
-    assert of_batch.item() == pytest.approx(np.square(errors).mean(), rel=1e-4)
-    assert of_queries.item() == pytest.approx(0.5 * queries.sum(1).mean(), rel=1e-5)
+    assert found.losses(batch)[0].item() == pytest.approx(np.square(errors).mean(), rel=1e-4)
 
 
 @pytest.fixture

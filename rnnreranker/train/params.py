@@ -98,7 +98,7 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
             "plateau_factor plateau_patience plateau_threshold plateau_cooldown",
             "the schedule linear, which ends by itself",
         ),
-        (own.get("architecture") == "doc", "lambda_q query_regularizer", "the architecture doc, without a query model"),
+        (own.get("architecture") == "doc", "lambda_q", "the architecture doc, without a query model"),
         (own.get("architecture") == "max", "query_weights", "the architecture max, whose queries the model weighs"),
     ):
         for name in unread.split():
@@ -160,7 +160,6 @@ class TrainParams(RankedParams):
     dropout: float | None = setting(None, "dropout of the encoder; none = as in its config.json", at_least=0, at_most=1)
     inverse_temperature: float | None = temperature_setting()
     learn_temperature: bool = setting(True, "inverse temperature trained with the encoder")
-    freeze_embeddings: bool = setting(False, "token embeddings left as they are: smaller and faster steps")
     frozen_layers: int = setting(0, "lowest layers left as they are, and the token embeddings", at_least=0)
     query_tokens: int | None = setting(
         None, "tokens at which training queries are cut, special tokens included", at_least=1
@@ -255,7 +254,6 @@ class SparseParams(OneLengthParams):
     )
     lambda_q: float = setting(3e-4, "weight of the regularisation of queries; doc has none", at_least=0)
     lambda_d: float = setting(1e-4, "weight of the FLOPS of documents", at_least=0)
-    query_regularizer: Literal["flops", "l1"] = setting("flops", "regularizer of queries")
     regularizer_warmup: float = setting(
         1 / 3, "steps of quadratic warm-up of the regularisation; below 1 a share of all steps", at_least=0
     )

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix, vstack
 from sentence_transformers import CrossEncoder, SentenceTransformer, SparseEncoder
 from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
@@ -30,10 +29,9 @@ from rnnreranker.encode.kinds import cut_texts
 from rnnreranker.encode.late import late_start
 from rnnreranker.encode.model_folder import ModelSettings, TextKind, loading, read_settings, words_of
 from rnnreranker.encode.params import LateEncoderParams
-from rnnreranker.encode.transformer import TorchModel, check_vocabulary
+from rnnreranker.encode.transformer import KNOWN, TorchModel, check_vocabulary
 from rnnreranker.encode.words.analysis import language_of, words
 from rnnreranker.labels.soft import Labels
-from rnnreranker.parts.postings.source import word_use
 from rnnreranker.train.groups import Group, GroupInputs, Groups, scaled_labels
 from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import Similarity
@@ -42,7 +40,6 @@ from rnnreranker.train.trainer import Features, Learner, Scored, Validation, by_
 
 PAIRS = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
 LOGITS = {"cpu": 2**20, "cuda": 2**27}  # logits held at a time: on a CPU what its cache holds
-PROBE = ["a", "one text, and a longer one"]
 Lists = Sequence[Group] | Sequence[Labels]
 WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
 
@@ -73,16 +70,11 @@ class GroupLearner(Learner):
     def validation(self) -> Validation:
         lists = self.inputs.checked
         blocks = (self.scored(lists[start : start + self.at_once]) for start in range(0, len(lists), self.at_once))
-        validated = validate(chain.from_iterable(blocks), self.ranking, self.params.seed)
-        return validated._replace(measures=validated.measures | self.others())
+        return validate(chain.from_iterable(blocks), self.ranking, self.params.seed)
 
     @abstractmethod
     def scored(self, lists: Sequence[Labels]) -> Iterable[Scored]:
         """Scores of the candidates of each query."""
-
-    def others(self) -> dict[str, float]:
-        """Further measures of the texts that were scored."""
-        return {}
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(str(folder), create_model_card=False)
@@ -119,7 +111,7 @@ class CrossLearner(GroupLearner):
     def scored(self, lists: Sequence[Labels]) -> Iterator[Scored]:
         parts = self.scores(self.pairs(lists)).cpu().split([len(one.docids) for one in lists])
         for one, own in zip(lists, parts, strict=True):
-            yield Scored(one.qid, one.docids, one.targets, one.positive, own.numpy(), own.numpy(), one.targets)
+            yield Scored(one.qid, one.docids, one.targets, one.positive, own.numpy(), one.targets)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Tensor:
         """(n,): scores of pairs; pairs of about the same length are computed together."""
@@ -146,10 +138,6 @@ class TwoSidedLearner(GroupLearner):
     @abstractmethod
     def scores(self, query: Features, document: Features) -> Tensor:
         """(B, U): every query with every document."""
-
-    def both(self, query: Features, document: Features) -> Sequence[Tensor]:
-        """Scores of the loss and of a search."""
-        return [self.scores(query, document)] * 2
 
     def texts(self, lists: Lists) -> tuple[Features, Features, dict[str, int]]:
         """Features of the queries and of the U distinct documents of groups or labels, and the rows of the latter."""
@@ -181,11 +169,10 @@ class TwoSidedLearner(GroupLearner):
 
     def scored(self, lists: Sequence[Labels]) -> Iterator[Scored]:
         *sides, at = self.texts(lists)
-        both = self.both(*(batch_to_device(side, self.model.device) for side in sides))
-        trained, searched = (scores.float().cpu().numpy() for scores in both)
+        scores = self.scores(*(batch_to_device(side, self.model.device) for side in sides)).float().cpu().numpy()
         for row, one in enumerate(lists):
             own, aims = [at[docid] for docid in one.docids], self.own(one) if self.own else one.targets
-            yield Scored(one.qid, one.docids, one.targets, one.positive, trained[row, own], searched[row, own], aims)
+            yield Scored(one.qid, one.docids, one.targets, one.positive, scores[row, own], aims)
 
 
 def in_batch(
@@ -311,41 +298,25 @@ def word_tokenizer(texts: Sequence[str]) -> Tokenizer:
     return tokenizer
 
 
-class _Largest(torch.autograd.Function):
-    """See `largest_logits`."""
-
-    @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        step = max(64, LOGITS[hidden.device.type] // (hidden.shape[0] * hidden.shape[1]))
-        ctx.save_for_backward(hidden, weight)
-        blocks = zip(weight.split(step), bias.split(step), strict=True)
-        return torch.cat([torch.nn.functional.linear(hidden, *block).amax(dim=1) for block in blocks], dim=1)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Computes only words with a gradient: those with a weight above 0."""
-        (hidden, weight), (gradient,) = ctx.saved_tensors, gradients
-        of_hidden, of_weight = torch.zeros_like(hidden), torch.zeros_like(weight)
-        for row, own in enumerate(gradient):
-            words = own.nonzero()[:, 0]
-            if len(words):
-                chosen = weight[words]  # (n, h)
-                tokens = (hidden[row] @ chosen.T).argmax(dim=0)
-                share = own[words].unsqueeze(1)
-                of_hidden[row].index_add_(0, tokens, share * chosen)
-                of_weight.index_add_(0, words, share * hidden[row, tokens])
-        return of_hidden, of_weight, gradient.sum(dim=0)
-
-
 def largest_logits(hidden: Tensor, attention: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """(b, V): max over tokens of <hidden, weight> + bias, in a fraction of the time and memory of all logits.
+    """(b, V): max over tokens of <hidden, weight> + bias where that is above 0, else 0.
+
+    Gradients are computed for these words alone, in a fraction of the time and memory of all logits.
 
     Args:
         hidden: (b, T, h), input of the head; attention: (b, T), 0 at padding, 1 at the first token.
         weight: (V, h) and bias: (V,) of the head.
     """
     padded = torch.where(attention.unsqueeze(2) > 0, hidden, hidden[:, :1])  # a repeated token changes no maximum
-    return _Largest.apply(padded, weight, bias)
+    with torch.no_grad():
+        step = max(64, LOGITS[hidden.device.type] // (hidden.shape[0] * hidden.shape[1]))
+        blocks = zip(weight.split(step), bias.split(step), strict=True)
+        largest = torch.cat([torch.nn.functional.linear(padded, *block).amax(dim=1) for block in blocks], dim=1).relu()
+        rows, words = largest.nonzero(as_tuple=True)
+        of_rows = zip(padded, words.split((largest > 0).sum(dim=1).tolist()), strict=True)
+        tokens = torch.cat([(own @ weight[chosen].T).argmax(dim=0) for own, chosen in of_rows])
+    logits = (padded[rows, tokens] * torch.nn.functional.embedding(words, weight)).sum(dim=1) + bias[words]
+    return torch.zeros_like(largest).index_put((rows, words), logits)
 
 
 class SparseLearner(TwoSidedLearner):
@@ -363,15 +334,9 @@ class SparseLearner(TwoSidedLearner):
         self.model = assembled(SparseEncoder, [transformer, SpladePooling("max")], self.prompts, device)
         self._head = transformer.model.get_output_embeddings()
         words_of(self.model.tokenizer, len(self._head.weight), path)
-        self._used: tuple[list[csr_matrix], list[csr_matrix]] = [], []
-        with torch.no_grad():  # one linear layer makes the logits, if weights equal those of SpladePooling
-            features = batch_to_device(self.features(PROBE, "document"), self.model.device)
-            expected, weights = self.model.eval()(dict(features))["sentence_embedding"], self._part(features)
-        if weights.shape != expected.shape or not torch.allclose(weights, expected, rtol=1e-3, atol=1e-3):
-            raise InputError(
-                f"{path}: its words have no weights by one linear layer; expected a masked-language model whose head "
-                "ends in one, as of BERT, DistilBERT and RoBERTa"
-            )
+        self._known = transformer.model.config.model_type in KNOWN  # one linear layer makes the logits
+        if self._known:
+            self._head.forward = lambda states: states
 
     def features(self, texts: list[str], kind: TextKind) -> Features:
         """As of every model; queries of SPLADE-doc have their words, (b, V): 1 or the count of each."""
@@ -387,21 +352,15 @@ class SparseLearner(TwoSidedLearner):
         return features["words"] if "words" in features else by_length(features, self._part)
 
     def _part(self, features: Features) -> Tensor:
-        head = self._head
-        head.forward = lambda given: given
-        try:
-            hidden = self.model[0](dict(features))["token_embeddings"]
-        finally:
-            del head.forward
+        if not self._known:
+            weights: Tensor = self.model(features)["sentence_embedding"]
+            return weights
+        head, hidden = self._head, self.model[0](features)["token_embeddings"]
         bias = torch.zeros_like(head.weight[:, 0]) if head.bias is None else head.bias
-        return torch.log1p(torch.relu(largest_logits(hidden, features["attention_mask"], head.weight, bias)))
+        return torch.log1p(largest_logits(hidden, features["attention_mask"], head.weight, bias))
 
     def scores(self, query: Features, document: Features) -> Tensor:
-        sides = self.weights(query), self.weights(document)
-        if not self.model.training:
-            for used, weights in zip(self._used, sides, strict=True):
-                used.append(csr_matrix(weights.float().cpu().numpy()))
-        return sides[0] @ sides[1].T
+        return self.weights(query) @ self.weights(document).T
 
     def losses(self, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
         """The loss, and the weighted regularisation of documents and of queries, which rises quadratically."""
@@ -409,21 +368,14 @@ class SparseLearner(TwoSidedLearner):
         params, rise = self.params, self.params.regularizer_warmup
         rise = int(rise if rise >= 1 else rise * self.steps)
         share = 1.0 if self.step >= rise else (self.step / rise) ** 2
-        of_queries = queries.abs().sum(dim=1).mean() if params.query_regularizer == "l1" else flops(queries)
         return (
             self.ranked(queries @ documents.T, inputs),
             flops(documents) * (params.lambda_d * share),
-            of_queries * (0.0 if params.architecture == "doc" else params.lambda_q * share),
+            flops(queries) * (0.0 if params.architecture == "doc" else params.lambda_q * share),
         )
 
     def loss(self, inputs: Any) -> Tensor:
         return torch.stack(self.losses(inputs)).sum()
-
-    def others(self) -> dict[str, float]:
-        """Numbers of used words, and the FLOPS of a pair."""
-        queries, documents = (vstack(side, "csr") for side in self._used)
-        self._used = [], []
-        return word_use(queries, np.bincount(documents.indices, minlength=documents.shape[1]), documents.shape[0])
 
 
 def flops(weights: Tensor) -> Tensor:
@@ -460,17 +412,12 @@ class LateLearner(TwoSidedLearner):
         return outputs["token_embeddings"].float(), outputs["attention_mask"].bool() & features[WRITTEN]
 
     def scores(self, query: Features, document: Features) -> Tensor:
-        return self.both(query, document, (self.params.similarity,))[0]
-
-    def both(self, query: Features, document: Features, hows: Sequence[Similarity] = ()) -> Sequence[Tensor]:
-        """Scores by each similarity; by default that of the loss, and that of a search."""
-        asked, hows = self.tokens(query, "query"), hows or (self.params.similarity, "maxsim")
+        asked, similarity = self.tokens(query, "query"), self.params.similarity
 
         def compute(part: Features) -> Tensor:
-            tokens = self.tokens(part, "document")
-            return torch.stack([late_scores(*asked, *tokens, how).T for how in hows], dim=1)
+            return late_scores(*asked, *self.tokens(part, "document"), similarity).T
 
-        return list(by_length(document, compute).permute(1, 2, 0))
+        return by_length(document, compute).T
 
 
 def late_scores(

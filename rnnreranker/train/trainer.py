@@ -36,16 +36,14 @@ Features = dict[str, Tensor]  # inputs of a model
 class Scored(NamedTuple):
     """The n candidates of a query with a model's scores, (n,) each.
 
-    targets: float32; positive: bool; trained: float32 scores of the loss; searched: float32 scores of a search; aims:
-    float32 targets of the loss.
+    targets: float32; positive: bool; scores: float32; aims: float32 targets of the loss.
     """
 
     qid: str
     ids: Sequence[str] | np.ndarray
     targets: np.ndarray
     positive: np.ndarray
-    trained: np.ndarray
-    searched: np.ndarray
+    scores: np.ndarray
     aims: np.ndarray
 
 
@@ -62,10 +60,10 @@ class Validation(NamedTuple):
 def validate(queries: Iterable[Scored], loss: Loss, seed: int) -> Validation:
     """The validation of scored queries, whatever the order of queries and candidates."""
     measured, positives = list[tuple[float, ...]](), list[tuple[int, float]]()
-    for qid, ids, *given, searched, aims in queries:
-        targets, positive, scores, aimed = (torch.as_tensor(part)[None] for part in (*given, aims))
+    for qid, ids, *given in queries:
+        targets, positive, scores, aimed = (torch.as_tensor(part)[None] for part in given)
         order, valid = np.argsort(ids), torch.ones_like(positive)
-        ranks = rank_positives(searched[order], given[1][order], [seed, int(fingerprint(qid), 16)])
+        ranks = rank_positives(given[2][order], given[1][order], [seed, int(fingerprint(qid), 16)])
         losses = loss(scores, aimed, positive, valid), divergence(scores, targets, valid)
         measured.append((*map(float, losses), *ranking_measures(ranks)))
         shares = torch.softmax(scores[0], dim=0)[positive[0]].sort(descending=True).values
