@@ -97,7 +97,7 @@ def two(tmp_path: Path, keep: bool = False) -> Plan:
 
 class TestRunning:
     def test_one_index_is_removed_before_the_other_is_made(self, taken: list[str], tmp_path: Path) -> None:
-        assert runner.run_plan(two(tmp_path), 1) == {}
+        assert runner.run_plan(two(tmp_path)) == {}
         assert taken == [
             *("corpus.jsonl.first", "first.one.txt", "first.two.txt"),
             *("corpus.jsonl.second", "second.one.txt", "second.two.txt"),
@@ -108,15 +108,15 @@ class TestRunning:
 
     def test_it_is_made_again_for_who_needs_it(self, taken: list[str], tmp_path: Path) -> None:
         plan = two(tmp_path)
-        runner.run_plan(plan, 1)
+        runner.run_plan(plan)
         (tmp_path / "work" / "two" / "first.two.txt").unlink()
         taken.clear()
-        assert runner.run_plan(plan, 1) == {}
+        assert runner.run_plan(plan) == {}
         assert taken == ["corpus.jsonl.first", "first.two.txt"]
         assert not (tmp_path / "work" / "indexes" / "corpus.jsonl.first" / "data").exists()
 
     def test_without_room_for_both_they_cannot_be_kept(self, taken: list[str], tmp_path: Path) -> None:
-        lost = runner.run_plan(two(tmp_path, keep=True), 1)
+        lost = runner.run_plan(two(tmp_path, keep=True))
         assert {path.name for path in lost} == {"corpus.jsonl.second", "second.one.txt", "second.two.txt"}
         assert "GB of disk" in str(next(iter(lost.values())))
         assert (tmp_path / "work" / "indexes" / "corpus.jsonl.first" / "data").exists()

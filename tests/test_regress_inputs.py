@@ -60,7 +60,7 @@ def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tupl
     def become() -> tuple[dict[str, str], list[str]]:
         taken.clear()
         plan = make_plan(read_spec(tmp_path / "small.yaml"), tmp_path / "work")
-        lost = runner.run_plan(plan, 1)
+        lost = runner.run_plan(plan)
         shutil.rmtree(tmp_path / "work", ignore_errors=True)
         return {path.stem: str(lost.get(path, "done")) for path in plan.outputs()}, taken
 

@@ -139,7 +139,6 @@ def test_documents_are_made_of_a_run_that_is_not_measured_itself(tmp_path: Path)
         ("{passages: {gpu_hours: 1}}", "{passage: {gpu_hours: 1}}", r"ml:36: needs passage: not in query_sets; "),
         ("{passages: {gpu_hours: 1}}", "{passages: {gpu_days: 1}}", r"ml:36: needs gpu_days; did you mean gpu_h"),
         ("{passages: {gpu_hours: 1}}", "{passages: 1}", r"ml:36: passages: 1; expected a mapping"),
-        ("train: {sparse: {}}", "train: {query: {}}", r"model query: give an `index` with the part dense"),
         ("train: {sparse: {}}", "train: {spares: {}}", r"ml:19: model=spares: .*did you mean sparse"),
         ("    start: distilbert-base-uncased\n", "", r"ml:13: max: give `start`, the model"),
         ("    documents: cranfield\n", "    documents: cranfield\n    index: words\n", r"ml:13: max: give either `ind"),
@@ -207,8 +206,8 @@ conditions:
     ("before", "after", "message"),
     [
         ('    documents: ""\n    index: tokens\n', "    index: tokens\n", "student: give either `index` or `doc"),
-        ("    index: tokens\n", "    index: words\n", "labels collective: index words has no part tokens"),
-        ('    documents: ""\n    index: tokens\n', "", "labels collective: give an `index` with the part tokens"),
+        ("    index: tokens\n", "    index: words\n", "student: index words has no part tokens"),
+        ('    documents: ""\n    index: tokens\n', "", "student: give an `index` with the part tokens"),
         ("{model: student}}}", "{model: cross}}}", r"parts cross: is trained as cross; expected a model of `late`"),
         ("{labels: {gpu_hours: 40}}", "{label: {gpu_hours: 40}}", "label: 'label'; expected 'candidates' or 'labels'"),
         ("{labels: {gpu_hours: 40}}", "{labels: 40}", "labels: 40; expected a mapping"),
@@ -218,7 +217,7 @@ conditions:
 def test_faults_of_late_models(tmp_path: Path, before: str, after: str, message: str) -> None:
     assert LATE.count(before) == 1
     with pytest.raises(InputError, match=message):
-        read_spec(write(tmp_path, LATE.replace(before, after)))
+        make_plan(read_spec(write(tmp_path, LATE.replace(before, after))))
 
 
 def test_an_index_of_a_built_in_collection_with_a_trained_model_is_a_folder(tmp_path: Path) -> None:
@@ -274,7 +273,7 @@ def test_models_are_trained_used_and_their_passages_made_documents(
         (tmp_path / f"{name}.txt").write_text("".join(f"{qid} 0 {of(docid)} 1\n" for qid, docid in best.items()))
     monkeypatch.chdir(tmp_path)
     plan = make_plan(read_spec(write(tmp_path, TRAINED)), Path("runs"))
-    assert runner.run_plan(plan, 1) == {}
+    assert runner.run_plan(plan) == {}
     fused, found = (Run.read(f"runs/own/{name}.paragraphs.txt") for name in ("fused", "documents"))
     of = {docid: f"p{number // 4}" for number, docid in enumerate(docids)}
     for qid in found:
@@ -284,7 +283,7 @@ def test_models_are_trained_used_and_their_passages_made_documents(
     encoded = impacts.stat().st_ino
     for steps, again in (("max_steps: 3, batch_size: 4", False), ("max_steps: 4, batch_size: 4", True)):
         text = TRAINED.replace("max_steps: 3, batch_size: 4", steps)
-        assert runner.run_plan(make_plan(read_spec(write(tmp_path, text)), Path("runs")), 1) == {}
+        assert runner.run_plan(make_plan(read_spec(write(tmp_path, text)), Path("runs"))) == {}
         assert (
             (tmp_path / "runs" / "indexes" / "documents.jsonl.splade" / "impacts").stat().st_ino != encoded
         ) == again

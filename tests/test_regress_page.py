@@ -107,7 +107,9 @@ def test_holms_family_is_all_differences_of_a_query_set(tmp_path: Path) -> None:
         "dense": Run.from_dict(dict.fromkeys(qids, entries)),
         "dense-rnn": Run.from_dict({qid: {**entries, "a": 1.5 + place % 4} for place, qid in enumerate(qids)}),
     }
-    measured = Measured(spec, spec.query_sets["all"], runs, 1000)
+    for name, run in runs.items():
+        run.write(tmp_path / name)
+    measured = Measured(spec, spec.query_sets["all"], {name: tmp_path / name for name in runs}, 1000)
     assert isinstance(measured.qrels, pandas.DataFrame)
     (found,) = measured.differences({"dense-rnn": "dense"}).values()
     p = [found[measure]["p"] for measure in spec.measures]
@@ -123,7 +125,8 @@ def test_kinds_of_topics_have_means_of_their_own(tmp_path: Path) -> None:
     kinds = f"protocols: [binary], kinds: {{easy: {easy}, hard: {hard}}}"
     spec = small(tmp_path, SMALL.replace("protocols: [binary]", kinds))
     (tmp_path / "qrels.txt").write_text("".join(f"q{number} 0 a 1\n" for number in (1, 2, 3)))  # nobody judged q4
-    run = Run.from_dict({"q1": {"a": 2.0, "b": 1.0}, "q2": {"b": 2.0, "a": 1.0}, "q3": {"b": 1.0}})
+    run = tmp_path / "run"
+    Run.from_dict({"q1": {"a": 2.0, "b": 1.0}, "q2": {"b": 2.0, "a": 1.0}, "q3": {"b": 1.0}}).write(run)
     outcome = Measured(spec, spec.query_sets["all"], {"dense": run}, 1000).outcome("dense")
     assert {kind: of_kind["RR@10"] for kind, of_kind in outcome["kinds"].items()} == {"easy": 0.75, "hard": 0.0}
     assert outcome["values"]["binary"]["RR@10"] == pytest.approx(0.5)

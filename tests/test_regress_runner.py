@@ -85,9 +85,9 @@ def plan_of(spec: Spec, place: Path, only: str | None = None) -> Plan:
     return make_plan(spec, place / "work", conditions)
 
 
-def run_plan(plan: Plan, jobs: int = 1) -> dict[str, str]:
+def run_plan(plan: Plan) -> dict[str, str]:
     """Condition → why its run is not there, or `done`."""
-    lost = runner.run_plan(plan, jobs)
+    lost = runner.run_plan(plan)
     found = {}
     for condition in plan.conditions:
         (path,) = plan.run_files(condition, plan.query_sets[0])
@@ -221,13 +221,6 @@ class TestWhatIsStale:
         plan.steps[0].output.rmdir()
         run_plan(plan)
         assert taken == ["corpus.jsonl.tiny", "dense.some.txt"]
-
-    def test_two_jobs_take_the_same_steps_each_after_its_inputs(self, place: Path, taken: list[str]) -> None:
-        assert set(run_plan(plan_of(small(place), place), jobs=2).values()) == {"done"}
-        assert sorted(taken) == sorted(ALL)  # that inputs are there is asserted as each is taken
-        made = {path.name: path.read_bytes() for path in (place / "work").rglob("*.txt")}
-        run_plan(make_plan(small(place), place / "again"))
-        assert {path.name: path.read_bytes() for path in (place / "again").rglob("*.txt")} == made
 
 
 Usage = namedtuple("Usage", "total used free")
@@ -482,7 +475,7 @@ def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
     tiny: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small(tiny, SMALL.replace("ENCODER", str(tiny / "encoder")))
-    argv = ["small", "--specs", str(tiny), "--output", str(tiny / "work"), "--jobs", "2"]
+    argv = ["small", "--specs", str(tiny), "--output", str(tiny / "work")]
     # a plan in a process of its own, killed with all its children as soon as the first run is written
     with subprocess.Popen(
         [sys.executable, "-m", "rnnreranker.regress", *argv],
@@ -497,10 +490,8 @@ def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
         os.killpg(process.pid, signal.SIGKILL)
     made = (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns
 
-    # the same commands go on in this process, which has loaded PyTorch already: one at a time, since transformers and
-    # accelerate keep their state by process, not by thread
+    # the same commands go on in this process, which has loaded PyTorch already
     monkeypatch.setattr(runner, "_process", lambda step: (in_process(step), ""))
-    argv[-1] = "1"
     assert main([*argv, "--record"]) == 0
     assert (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns == made
     shown = capsys.readouterr()

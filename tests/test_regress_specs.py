@@ -136,7 +136,7 @@ class TestSchema:
             ("parts: [common]", "parts: [comon]", r"own\.yaml:5: parts comon: no such file; did you mean common\?"),
             ("rerank: {rnn:", "rerank: {rn:", r"own\.yaml:12: rn: no such reranker; .*rnn"),
             ("of: dense, index: vectors", "of: dense", r"own\.yaml:12: dense-rnn: key index is missing"),
-            ("index: vectors}", "index: words}", r"l:12: dense-rnn: reranker rnn: index words has no part dense"),
+            ("index: vectors}", "index: words}", r"own: dense-rnn: index words has no part dense"),
             ("of: dense,", "of: dense, retrieve: {dense: {}},", r"own\.yaml:12: dense-rnn: give one of"),
             ("of: [bm25, dense]", "of: bm25", r"own\.yaml:13: hybrid: `of` has 1 entries; fuse takes two or more"),
             ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; rerank takes one"),
@@ -159,7 +159,7 @@ class TestSchema:
     def test_a_fault(self, tmp_path: Path, before: str, after: str, message: str) -> None:
         assert OWN.count(before) == 1
         with pytest.raises(InputError, match=message):
-            read_spec(write(tmp_path, OWN.replace(before, after)))
+            make_plan(read_spec(write(tmp_path, OWN.replace(before, after))))
 
     def test_none_and_null_are_values_of_settings_that_may_be_none(self, tmp_path: Path) -> None:
         for written in ("none", "null"):
@@ -304,7 +304,7 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     assert steps[-2].words() == graph.words()
     assert steps[-2].output in steps[-1].inputs
     for broken, said in (
-        (common.replace(", neighbours: {k: 32}", ""), "expander neighbours: index vectors has no part neighb"),
+        (common.replace(", neighbours: {k: 32}", ""), "own: more: index vectors has no part neighbours"),
         (common.replace("{k: 32}", "{k: 0}"), "neighbours:k=0: k=0: expected an integer >= 1 or none"),
         (
             common.replace("dense: {encoder: tas-b}, neigh", "terms: {}, neigh"),
@@ -312,4 +312,4 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
         ),
     ):
         with pytest.raises(InputError, match=said):
-            read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), broken))
+            make_plan(read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), broken)))

@@ -150,16 +150,17 @@ def temporary(path: Path, make: Callable[[Path], object] = Path.touch) -> Iterat
     name = path.with_name(f"{own}{os.getpid()}.{threading.get_native_id()}.tmp")
     for left in path.parent.glob(f"{glob.escape(own)}*.tmp") if os.path.exists("/proc/self") else ():
         if not os.path.exists(f"/proc/{left.name.removeprefix(own).partition('.')[0]}"):
-            _remove(left)
-    _remove(name)  # of an earlier process with our numbers
+            remove(left)
+    remove(name)  # of an earlier process with our numbers
     try:
         make(name)
         yield name
     finally:
-        _remove(name)
+        remove(name)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file or a folder, or what can be of it."""
     shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):  # a folder, or a file that has been renamed
         path.unlink()

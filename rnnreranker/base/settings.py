@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_args, get_origin
 
-from rnnreranker.base.errors import InputError, argument, brief, flag, nearest
+from rnnreranker.base.errors import InputError, argument, brief, nearest
 
 PRESET = "preset"  # a setting of every method that has presets
 _FORM = re.compile(r"(?P<name>[^\n]*?):(?P<settings>\w+=.*)", re.DOTALL)
@@ -377,21 +377,6 @@ def located(where: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{where}: {error}" if where else str(error)) from None
-
-
-def words(values: Mapping[str, Any]) -> list[str]:
-    """Values by name as words of a command line.
-
-    >>> words({"n_max": 4, "learn_temperature": False, "normalize": None})
-    ['--n-max', '4', '--no-learn-temperature', '--normalize', 'none']
-    """
-    flags: list[str] = []
-    for name, value in values.items():
-        if isinstance(value, bool):
-            flags.append(flag(name if value else f"no_{name}"))
-        else:
-            flags += [flag(name), "none" if value is None else str(value)]
-    return flags
 
 
 def is_file_name(text: str) -> bool:

@@ -43,9 +43,6 @@ class RegressRequest(Request):
     )
     matrix: bool = setting(False, "count the papers' published cells by state")
     table: str | None = setting(None, "of a paper: only this table", metavar="N")
-    jobs: int | None = setting(
-        None, "steps at a time (default: 2, or 1 where a step says that it needs much)", at_least=1
-    )
     keep: bool = setting(False, "keep large indexes and candidates that no later step of the plan reads")
     fresh: bool = setting(
         False, "take every step again, also those whose output is current (after a change of the program)"
@@ -159,7 +156,7 @@ def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
     from rnnreranker.regress.plans.runner import run
     from rnnreranker.regress.records import put_on_record
 
-    records, states = run(plan, folder, args.jobs, fresh=args.fresh)
+    records, states = run(plan, folder, args.fresh)
     _print_values(plan, records, states)
     if records:
         add_records(plan.folder / plan.spec.name / "records.json", records)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rnnreranker import __name__ as PACKAGE
 from rnnreranker.base.method import KINDS, methods
-from rnnreranker.base.settings import Params, hints_of, words
+from rnnreranker.base.settings import Params, hints_of, shown
 
 
 class KindTable(NamedTuple):
@@ -55,4 +55,4 @@ def _shown(params: type[Params]) -> list[str]:
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
-    return str(field.default).lower() if isinstance(field.default, bool) else words({field.name: field.default})[-1]
+    return shown(field.default)

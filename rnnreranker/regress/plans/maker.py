@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.errors import flag
+from rnnreranker.base.errors import refuse
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import choose, find, names
 from rnnreranker.base.settings import Written
@@ -20,6 +20,7 @@ from rnnreranker.regress.specs.entries import (
     Condition,
     IndexEntry,
     Model,
+    Needs,
     QuerySet,
     Spec,
     Work,
@@ -33,7 +34,6 @@ from rnnreranker.regress.specs.entries import (
 )
 
 LONGEST = 60  # characters of settings in a file name
-Needs = Mapping[str, Any]
 Asked = dict[str, Any]  # of a command, as `Step.request`; None and "" are left out
 
 
@@ -52,10 +52,8 @@ class Maker:
 
     def made(self) -> list[Step]:
         """All steps, each after those that make its inputs."""
-        for query_set in self.plan.query_sets:
-            for condition in self.plan.conditions:
-                if condition.measured_on(query_set):
-                    self.condition(condition, query_set)
+        for _, condition, query_set in self.plan.runs().values():
+            self.condition(condition, query_set)
         for work in self.plan.works:
             self.work(work)
         return list(self.steps.values())
@@ -69,10 +67,10 @@ class Maker:
         needs = condition.needs.get(query_set.id, {})
         before = [self.condition(self.spec.conditions[name], query_set) for name in condition.of]
         if condition.fuse or condition.aggregate:
-            how: Asked = {"runs": before, "method": condition.fuse, "aggregate": condition.aggregate}
-            return self._add("fuse", how | last, first, needs)
+            asked: Asked = {"runs": before, "method": condition.fuse, "aggregate": condition.aggregate}
+            return self._add("fuse", asked | last, first, needs)
         index = self.spec.indexes[condition.index]
-        parts = self._parts(index, set().union(*(parts_read(*one) for one in condition.uses())))
+        parts = self._parts(index, condition.id, set().union(*(parts_read(*one) for one in condition.uses())))
         asked = self._index(index) | {"topics": query_set.topics, "remove_query": query_set.remove_query or None}
         encoder = {"encoder": self.model(condition.model)} if condition.model else self._encoder(index)
         if condition.retrieve:
@@ -83,8 +81,8 @@ class Maker:
             asked |= {"expand": condition.expand, "rerank": "none"} if condition.expand else {}
         uses = [with_folders(use, self.model) for use in condition.rerank]
         for output, context in zip((first, *others), condition.contexts or [0], strict=True):
-            swept = [{"context": context} if context and has_context(use) else {} for use in uses]
-            own = [replace(use, params=use.params | its) for use, its in zip(uses, swept, strict=True)]
+            swept = {"context": context} if context else {}
+            own = [replace(use, params=use.params | swept) if has_context(use) else use for use in uses]
             asked |= {"rerank": tuple(own)} if own else {}
             self._add("search", asked | last, output, needs, parts)
         return first
@@ -97,17 +95,17 @@ class Maker:
             if "of" in options:
                 asked["run"] = self.condition(self.spec.conditions[options.pop("of")], query_set)
             own = {"topics": query_set.topics, "qrels": query_set.qrels, "protocol": query_set.protocols[0]}
-            options = {name: value for name, value in own.items() if flag(name) in flags} | options
+            options = {name: value for name, value in own.items() if name in flags} | options
         if index := self.spec.indexes.get(options.get("index", "")):
             del options["index"]
-            parts = self._parts(index, index.parts)
+            parts = self._parts(index, work.id, index.parts)
             asked = self._index(index) | asked
         if beside := options.get("beside"):
             options["beside"] = [with_folders(one, self.model) for one in beside]
         options |= {key: with_folders(options[key], self.model) for key in MODEL_OPTIONS if key in options}
         output = self.plan.work_file(work)
-        to = "record" if "--record" in flags else "output"
-        device = _device(work.needs if "--device" in flags else {})
+        to = "record" if "record" in flags else "output"
+        device = _device(work.needs if "device" in flags else {})
         self._add(work.module, asked | options | device | {to: output}, output, work.needs, parts)
 
     def _add(self, module: str, asked: Asked, output: Path, needs: Needs, others: Iterable[Path] = ()) -> Path:
@@ -125,9 +123,16 @@ class Maker:
     def _index(self, index: IndexEntry) -> Asked:
         return {"index": index_name(index, self.plan.folder)}
 
-    def _parts(self, index: IndexEntry, parts: Iterable[str] = ()) -> list[Path]:
-        """The files of parts of an index, or of its first part, after the steps that make them."""
-        if index.prebuilt or built_in(index):
+    def _parts(self, index: IndexEntry | None, reader: str, parts: Iterable[str] = ()) -> list[Path]:
+        """The files of parts of an index, or of its first part, after the steps that make them.
+
+        Raises:
+            InputError: the index has no such part; names the condition, model or study that reads it.
+        """
+        lacking = sorted({*parts} - {*(index.parts if index else ())})
+        said = f"index {index.id} has no part" if index else "give an `index` with the part"
+        refuse((lacking, f"{self.spec.name}: {reader}: {said} {' and no part '.join(lacking)}"))
+        if index is None or index.prebuilt or built_in(index):
             return []
         first, *others = [name for name in names("part") if name in index.parts]
         wanted = [name for name in others if name in {*parts}] or [first]
@@ -172,10 +177,8 @@ class Maker:
         index = self.spec.indexes.get(model.index)
         documents = index.prebuilt or index.documents if index else model.documents
         output = self.models / word_of(model.topics or documents) / name  # equal names of two specs have other topics
-        if output in self.steps:
-            return output
         source: Asked = self._index(index) if index else {"documents": documents, "fields": ",".join(model.text)}
-        parts = self._parts(index) if index else []
+        parts = self._parts(index, name, [USUAL] if model.train.name == "query" else ())
         train = with_folders(model.train, self.model)
         asked: Asked = {"model": None if train == Written("query") else train}  # the default
         if model.labels:
@@ -190,7 +193,7 @@ class Maker:
     def _candidates(self, model: Model, topics: str) -> Path:
         """The run with a model's candidates for some topics."""
         index = self.spec.indexes[model.candidates or model.index]
-        parts = self._parts(index, parts_read("retriever", model.first))
+        parts = self._parts(index, model.id, parts_read("retriever", model.first))
         first = self._retrieval(model.first, self._encoder(index))
         asked = self._index(index) | {"topics": topics} | first | {"hits": 1000}
         of = f"{word_of(index.prebuilt or index.documents)}.{index.id}{_settings(first['retriever'])}"
@@ -202,7 +205,7 @@ class Maker:
         run = self._candidates(model, model.topics)
         use = with_folders(model.labels, self.model)
         labeler, method, options = choose_labels(use)
-        parts = self._parts(index, parts_of(labeler.needs)) if index else []
+        parts = self._parts(index, model.id, parts_of(labeler.needs))
         judged = "" if model.qrels == model.topics else f".{word_of(model.qrels)}"
         made, encoder = run.with_name(f"{run.stem}{judged}{_settings(use)}.parquet"), Asked()
         if model.train.name == "query":
@@ -220,16 +223,20 @@ def make_plan(
     conditions: Iterable[Condition] | None = None,
     query_sets: Iterable[QuerySet] | None = None,
     works: Iterable[Work] = (),
-    published: Mapping[tuple[str, str], Path] | None = None,
-    keep: bool = False,
+    **more: Any,
 ) -> Plan:
     """The plan of conditions (None = all) and those they need, with all files under `folder`.
 
-    published, keep: as in `Plan`.
+    more: `published` and `keep`, as in `Plan`.
     """
-    chosen = tuple(spec.conditions.values() if conditions is None else conditions)
-    sets = tuple(spec.query_sets.values() if query_sets is None else query_sets)
-    plan = Plan(spec, folder, chosen, sets, tuple(works), (), published or {}, keep)
+    plan = Plan(
+        spec,
+        folder,
+        tuple(spec.conditions.values() if conditions is None else conditions),
+        tuple(spec.query_sets.values() if query_sets is None else query_sets),
+        tuple(works),
+        **more,
+    )
     return replace(plan, steps=tuple(by_large_files(Maker(plan).made())))
 
 

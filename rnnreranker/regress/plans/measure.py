@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rnnreranker.base.errors import RnnrerankerError
 from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.record import Record, made_here
+from rnnreranker.data import pydoc
+from rnnreranker.data.documents import load_documents
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.topics import load_topics
+from rnnreranker.evaluate import evaluate
+from rnnreranker.evaluate.comparison import SAME, differences
+from rnnreranker.evaluate.measures import cutoff_of
+from rnnreranker.evaluate.redundancy import means_of, redundancy
+from rnnreranker.evaluate.protocols import grades_of
+from rnnreranker.evaluate.scores import Scores, notice_unjudged
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
 from rnnreranker.regress.plans.plan import Plan, State, built_in, state_of
 from rnnreranker.regress.specs.entries import IndexEntry, QuerySet, Spec
-
-if TYPE_CHECKING:
-    from rnnreranker.base.record import Record
-    from rnnreranker.evaluate.scores import Scores
-    from rnnreranker.runs import Run
+from rnnreranker.runs import Run
 
 States = dict[tuple[str, str], State]  # by query set and name of a run
 PRECISION = 6  # digits of values topic by topic
 
 
 class Measured:
-    """The scores of runs (by name, or their files) on a query set.
+    """The scores of runs on a query set; paths: name → file.
 
     hits: the depth of the runs, 0 = their longest list; deeper measures are left out.
 
@@ -34,24 +44,16 @@ class Measured:
         InputError, UnavailableError: no judgements.
     """
 
-    def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run | Path], hits: int = 0) -> None:
-        from rnnreranker.data.qrels import load_qrels
-        from rnnreranker.data.topics import load_topics
-        from rnnreranker.evaluate import evaluate
-        from rnnreranker.evaluate.measures import cutoff_of
-        from rnnreranker.evaluate.protocols import grades_of
-        from rnnreranker.evaluate.scores import notice_unjudged
-        from rnnreranker.runs import Run
-
+    def __init__(self, spec: Spec, query_set: QuerySet, paths: Mapping[str, Path], hits: int = 0) -> None:
         self.spec, self.query_set, self.qrels = spec, query_set, load_qrels(query_set.qrels)
         self.kinds = {kind: set(load_topics(name)) for kind, name in query_set.kinds.items()}
         self.runs: dict[str, Run] = {}
         self.scores: dict[str, dict[str, Scores]] = {}
         self.errors: dict[str, RnnrerankerError] = {}
         judged = grades_of(self.qrels)
-        for name, given in runs.items():
+        for name, path in paths.items():
             try:
-                run = Run.read(given) if isinstance(given, Path) else given
+                run = Run.read(path)
                 notice_unjudged({name: run}, judged)
                 deepest = hits or depth_of(run)
                 measures = [one for one in spec.measures_of(query_set) if cutoff_of(one) <= deepest]
@@ -81,8 +83,6 @@ class Measured:
 
     def differences(self, bases: Mapping[str, str]) -> dict[str, Any]:
         """Run → measure → difference from its base in the first protocol; Holm's family is all of them."""
-        from rnnreranker.evaluate.comparison import SAME, differences
-
         first = {name: its[self.query_set.protocols[0]] for name, its in self.scores.items() if its}
         compare = self.spec.compare or self.spec.measures_of(self.query_set)
         values = {(name, m): its.per_topic(m) for name, its in first.items() for m in its.measures if m in compare}
@@ -101,21 +101,26 @@ def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], St
     records: list[Record] = []
     states = {(one.id, name): blocked[path] for path, (name, _, one) in plan.runs().items() if path in blocked}
     for query_set in plan.query_sets:
-        runs = {name: path for path, (name, _, one) in plan.runs().items() if one == query_set and path not in blocked}
-        if files := {name: path for name, path in runs.items() if path.exists()}:
-            try:
-                measured = Measured(plan.spec, query_set, files, plan.spec.hits)
-                records += _records(plan, measured, files)
-                errors = measured.errors
-            except RnnrerankerError as error:
-                errors = dict.fromkeys(files, error)
-            states |= {(query_set.id, name): state_of(error) for name, error in errors.items()}
+        files = {
+            name: path
+            for path, (name, _, one) in plan.runs().items()
+            if one == query_set and path not in blocked and path.exists()
+        }
+        if not files:
+            continue
+        try:
+            measured = Measured(plan.spec, query_set, files, plan.spec.hits)
+            records += _records(plan, measured, files)
+            errors = measured.errors
+        except RnnrerankerError as error:
+            errors = dict.fromkeys(files, error)
+        states |= {(query_set.id, name): state_of(error) for name, error in errors.items()}
     return records, states
 
 
 def depth_of(run: Run) -> int:
     """The length of the longest list of a run."""
-    return int((run.offsets[1:] - run.offsets[:-1]).max(initial=0))
+    return int(np.diff(run.offsets).max(initial=0))
 
 
 def count_documents(index: IndexEntry, name: str) -> int:
@@ -124,21 +129,13 @@ def count_documents(index: IndexEntry, name: str) -> int:
     Raises:
         RnnrerankerError: documents that cannot be read.
     """
-    from rnnreranker.data.documents import load_documents
-
     described = describe(Path(name))
     return int(described["count"]) if described else sum(1 for _ in load_documents(index.documents))
 
 
 def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[Record]:
-    from rnnreranker.base.record import made_here
-    from rnnreranker.data import pydoc
-    from rnnreranker.data.topics import load_topics
-    from rnnreranker.evaluate.redundancy import means_of, redundancy
-    from rnnreranker.index.opening import open_index
-
     spec, query_set, given = plan.spec, measured.query_set, plan.given()
-    differences = measured.differences({name: entry.base for name, entry, _ in plan.runs().values()})
+    compared = measured.differences({name: entry.base for name, entry, _ in plan.runs().values()})
     indexes = [(index, name) for index, name in plan.indexes(plan.steps) if "dense" in index.parts]
     common: dict[str, Any] = {"judged": len(measured.qrels)}
     for index, name in [one for one in indexes if one[0].count][:1]:
@@ -158,7 +155,7 @@ def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[
             means = means_of(redundancy(run, vectors))
             outcome["redundancy"] = {figure: round(value, PRECISION) for figure, value in means.items()}
         outcome |= {"file": path.name} if path in given else {}
-        outcome |= {"differences": differences[name]} if name in differences else {}
+        outcome |= {"differences": compared[name]} if name in compared else {}
         read = {path, *(before for step in chain for before in step.inputs)}
         used = {
             f"index {index.id}": pydoc.fingerprint() if built_in(index) else describe(Path(at)).get("fingerprint", at)

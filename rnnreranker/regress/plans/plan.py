@@ -15,7 +15,7 @@ from typing import Any
 from rnnreranker.base.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError, flag
 from rnnreranker.base.files import read_json
 from rnnreranker.base.method import choose
-from rnnreranker.base.settings import Written, words
+from rnnreranker.base.settings import Written
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.entries import (
@@ -113,13 +113,19 @@ def request_words(name: str, value: Any) -> list[str]:
 
     >>> request_words("arms", ["query", {"joint": {"mass": "share"}}]), request_words("rerank", ("a", "b"))
     (['--arms', 'query', 'joint:mass=share'], ['--rerank', 'a', '--rerank', 'b'])
+    >>> request_words("learn_temperature", False), request_words("normalize", None)
+    (['--no-learn-temperature'], ['--normalize', 'none'])
     """
     if isinstance(value, dict):
         value = [{key: its} for key, its in value.items()]
     if isinstance(value, list):
         shown = [str(Written.read(one) if isinstance(one, dict) else one) for one in value]
         return shown if name == RUNS else [flag(name), *shown]
-    return [word for one in (value if isinstance(value, tuple) else [value]) for word in words({name: one})]
+    if isinstance(value, tuple):
+        return [word for one in value for word in request_words(name, one)]
+    if isinstance(value, bool):
+        return [flag(name if value else f"no_{name}")]
+    return [flag(name), "none" if value is None else str(value)]
 
 
 def index_name(index: IndexEntry, folder: Path) -> str:

@@ -8,11 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +17,7 @@ from rnnreranker.base import command
 from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import RnnrerankerError, UnavailableError
-from rnnreranker.base.files import file_digest, files_digest, fingerprint, write_json
+from rnnreranker.base.files import file_digest, files_digest, fingerprint, remove, write_json
 from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.data import local
@@ -30,27 +27,25 @@ from rnnreranker.regress.plans.plan import DEVICE, PASTE_FOLDER, Plan, State, St
 from rnnreranker.regress.records import compare, records_file
 from rnnreranker.regress.specs.entries import data_sets, needs_text
 
-RUNNING: set[subprocess.Popen[bytes]] = set()
-TOGETHER = 2  # steps at a time, where none of them says what it needs
 REMOVED = "removed"  # of a stamp: nobody needed the output any more
 GB = 1e9
 DATA = ("documents", "topics", "qrels", "validation_topics", "validation_qrels")  # flags that name data sets
-Keys = Mapping[Path, str]
+Keys = dict[Path, str]  # output of a step → digest
 
 
-def run(plan: Plan, folder: Path, jobs: int | None = None, *, fresh: bool = False) -> tuple[list[Record], States]:
+def run(plan: Plan, folder: Path, fresh: bool = False) -> tuple[list[Record], States]:
     """Take the steps of a plan, measure their runs, and compare.
 
     Args:
         folder: of the specs with their records.
-        jobs: see `run_plan`; fresh: take current steps again.
+        fresh: take current steps again.
 
     Returns:
         The records, and the state of every run (query set, name) and work ("", id).
     """
     for step in plan.steps if fresh else ():
         step.stamp_file.unlink(missing_ok=True)
-    lost = run_plan(plan, jobs)
+    lost = run_plan(plan)
     records, states = measure(plan, lost)
     before = read_records(records_file(folder, plan.spec.name))
     states |= {(entry.outcome["query_set"], entry.name): compare(plan.spec, entry, before) for entry in records}
@@ -66,40 +61,20 @@ def run(plan: Plan, folder: Path, jobs: int | None = None, *, fresh: bool = Fals
     return records, states
 
 
-def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:
-    """Take the stale steps of a plan; output of each step that was not taken → why.
-
-    jobs: steps at a time; None = two, or one if a step has needs.
-    """
+def run_plan(plan: Plan) -> dict[Path, State]:
+    """Take the stale steps of a plan, one after another; output of each step that was not taken → why."""
     keys = step_keys(plan)
-    blocked = obstacles(plan, plan.needed(plan.outputs(), lambda step: not is_current(step, keys)))
-    steps = plan.needed(plan.outputs(), lambda step: step.output not in blocked and not is_current(step, keys))
+    lost = obstacles(plan, plan.needed(plan.outputs(), lambda step: not is_current(step, keys)))
+    steps = plan.needed(plan.outputs(), lambda step: step.output not in lost and not is_current(step, keys))
     if needs := replace(plan, steps=tuple(steps)).needs() if steps else {}:
         say(f"{command.counted(len(steps), 'step')}: {needs_text(needs)}")
-    locks: dict[str, threading.Lock] = defaultdict(threading.Lock)  # the parts of an index are made one at a time
-    futures: dict[Path, Future[State | None]] = {}
-
-    def run_step(step: Step) -> State | None:
-        for path in step.inputs:
-            if path in futures and (reason := futures[path].result()):
-                return reason
-        with locks[step.value("output") or str(step.output)]:
-            state = _run(step, keys)
-        with locks[REMOVED]:
-            if state is None:
-                _remove_unneeded(plan, keys, step)
-        return state
-
-    with ThreadPoolExecutor(jobs or (1 if any(step.needs for step in steps) else TOGETHER)) as pool:
-        try:
-            for step in steps:  # in their order: what a step waits for is begun before it
-                futures[step.output] = pool.submit(run_step, step)
-            return blocked | {path: state for path, future in futures.items() if (state := future.result())}
-        except BaseException:  # Ctrl-C of a terminal reaches them too, KeyboardInterrupt of a program does not
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list(RUNNING):
-                process.terminate()
-            raise
+    for step in steps:
+        state = next(filter(None, map(lost.get, step.inputs)), None) or _run(step, keys)
+        if state:
+            lost[step.output] = state
+        else:
+            _remove_unneeded(plan, keys, step)
+    return lost
 
 
 def obstacles(plan: Plan, steps: Collection[Step]) -> dict[Path, State]:
@@ -148,7 +123,7 @@ def _lacking(plan: Plan, step: Step, disk: float) -> Iterator[tuple[object, str]
 
 def check_data(given: str, kind: str) -> None:
     """Look for the data sets in a name; InputError: damaged data; UnavailableError: missing data."""
-    for name, of in data_sets(given, kind) if given else ():
+    for name, of in data_sets(given, kind):
         if is_path(name) and not local.kept_at(name):
             raise UnavailableError(f"needs {name}, and there is no such file here")
         local.files_of(name, of)
@@ -156,13 +131,12 @@ def check_data(given: str, kind: str) -> None:
 
 def has_gpu() -> bool:
     """Whether this machine has a GPU that PyTorch can use, judged without PyTorch."""
-    devices = [*Path("/dev").glob("nvidia[0-9]*"), *Path("/dev").glob("kfd"), shutil.which("nvidia-smi")]
-    return any(devices)
+    return any([*Path("/dev").glob("nvidia[0-9]*"), *Path("/dev").glob("kfd"), shutil.which("nvidia-smi")])
 
 
-def step_keys(plan: Plan) -> dict[Path, str]:
+def step_keys(plan: Plan) -> Keys:
     """Output → digest of the request of its step, the files outside the plan that it names, and the steps before."""
-    keys: dict[Path, str] = {}
+    keys: Keys = {}
     made = {step.output for step in plan.steps}
     for step in plan.steps:
         words = [word.replace(f"{plan.folder}{os.sep}", "") for word in step.words(DEVICE)]
@@ -181,7 +155,7 @@ def content_of(name: str) -> str:
     marks = [
         files_digest(filter(Path.is_file, path.rglob("*")), path) if path.is_dir() else file_digest(path)
         for one, _ in data_sets(name, "")
-        if one and (path := local.kept_at(one))
+        if (path := local.kept_at(one))
     ]
     return fingerprint(marks) if marks else ""
 
@@ -207,7 +181,7 @@ def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
             write_json(steps[output].stamp_file, {**stamp, REMOVED: True})  # first: after a kill it is not whole
             for path in output.iterdir() if output.is_dir() else [output]:
                 if path.name != DESCRIPTION:  # records name it
-                    _remove(path)
+                    remove(path)
             say(f"removed {output}: no step needs it any more")
 
 
@@ -217,7 +191,7 @@ def _run(step: Step, keys: Keys) -> State | None:
     stamp, before = {"key": keys[step.output], "command": step.command()}, step.stamp()
     if before.get("key") not in (None, stamp["key"]) or REMOVED in before:
         for ending in ("", ".partial", ".checkpoints"):
-            _remove(step.output.with_name(step.output.name + ending))
+            remove(step.output.with_name(step.output.name + ending))
     write_json(step.stamp_file, stamp)  # begun: what a kill leaves behind belongs to this key
     started = time.perf_counter()
     code, last = _process(step)
@@ -227,13 +201,6 @@ def _run(step: Step, keys: Keys) -> State | None:
     return None
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 def _process(step: Step) -> tuple[int, str]:
     """Exit code and error of the command in a process of its own, which prints where this one does."""
     say(step.command())
@@ -241,7 +208,5 @@ def _process(step: Step) -> tuple[int, str]:
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
     with tempfile.NamedTemporaryFile() as said:
         environment = os.environ | {command.STEP: said.name, "PYTHONPATH": os.pathsep.join(paths)}
-        with subprocess.Popen(argv, stdout=2, env=environment) as process:
-            RUNNING.add(process)
-        RUNNING.discard(process)
-        return process.returncode, said.read().decode() or f"exit code {process.returncode}"
+        code = subprocess.run(argv, stdout=2, env=environment, check=False).returncode
+        return code, said.read().decode() or f"exit code {code}"

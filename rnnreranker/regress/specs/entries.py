@@ -47,7 +47,6 @@ LABEL_OPTIONS = ("depth", "relevant", "pairs")  # of `python -m rnnreranker.labe
 MODEL_OPTIONS = ("arms", "encoder")  # of works, that may name models
 NOWHERE = "none"  # the query set of a condition that is not measured
 WAYS = {"retrieve": "none", "fuse": "two or more", "aggregate": "one", "expand": "one", "rerank": "one"}  # its `of`
-TEXTS = ("agreement", "files")
 UNITS = {  # of sizes that steps need
     "download_gb": "GB to download",
     "disk_gb": "GB of disk",
@@ -115,8 +114,9 @@ def choose_labels(use: Written) -> tuple[ChosenLabeler, Written, dict[str, Any]]
 
 @functools.cache
 def flags_of(module: str) -> frozenset[str]:
-    """The flags of `python -m rnnreranker.<module>`."""
-    return frozenset(flags_of_parser(importlib.import_module(f"{PACKAGE.name}.{module}").make_parser()))
+    """The flags of `python -m rnnreranker.<module>`, without dashes before them and with _ for others."""
+    parser = importlib.import_module(f"{PACKAGE.name}.{module}").make_parser()
+    return frozenset(one.lstrip("-").replace("-", "_") for one in flags_of_parser(parser))
 
 
 def needs_of(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -165,24 +165,25 @@ def _protocol(name: str) -> str:
 
 
 def _needs(needs: dict[str, Any]) -> dict[str, Any]:
+    known = (*UNITS, "agreement", "files")
     for key, value in needs.items():
-        good = isinstance(value, str) if key in TEXTS else type(value) in (int, float) and value >= 0
-        refuse((key not in (*UNITS, *TEXTS), f"needs {key}; {nearest(key, (*UNITS, *TEXTS))}"))
-        refuse((not good, f"needs {key}: {value!r}; expected {'a text' if key in TEXTS else 'a number >= 0'}"))
+        good = type(value) in (int, float) and value >= 0 if key in UNITS else isinstance(value, str)
+        refuse((key not in known, f"needs {key}; {nearest(key, known)}"))
+        refuse((not good, f"needs {key}: {value!r}; expected {'a number >= 0' if key in UNITS else 'a text'}"))
     return needs
 
 
 def data_sets(name: str, kind: str) -> list[tuple[str, str]]:
-    """The data sets in a name, each with its kind: those behind `:without:` are topics."""
+    """The data sets in a name, each with its kind: those behind `:without:` are topics; none for ""."""
     first, others = left_out(name)
-    return [(first, kind), *((other, "topics") for other in others)]
+    return [(first, kind), *((other, "topics") for other in others)] if name else []
 
 
 def _data_set(name: str, info: ValidationInfo) -> str:
     """Look up the data sets in a name; a step looks for files."""
     from rnnreranker.data import irds
 
-    for one, of in data_sets(name, str(info.field_name)) if name and info.context and info.context[None] else ():
+    for one, of in data_sets(name, str(info.field_name)) if info.context else ():
         if not is_path(one) and one not in BUILT_IN_TOPICS:
             with contextlib.suppress(UnavailableError):  # known, and not here: the step that needs it says so
                 if not local.files_of(one, of):
@@ -204,18 +205,11 @@ Retriever = Annotated[Written, _method(partial(choose, "retriever"))]
 class Entry(BaseModel):
     """The value of a key of a YAML file.
 
-    The context of its check: id of an index → its parts, and None → whether names of data sets are looked up.
+    The context of its check: whether names of data sets are looked up.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     id: str = ""  # its key in the file
-
-
-def _lacking(info: ValidationInfo, method: str, index: str, parts: set[str]) -> tuple[object, str]:
-    """The fault of a method that reads parts which its index lacks, for `refuse`."""
-    lacking = sorted(parts - {*(info.context or {}).get(index, parts if index else ())})
-    said = f"index {index} has no part" if index else "give an `index` with the part"
-    return lacking, f"{method}: {said} {' and no part '.join(lacking)}"
 
 
 class IndexEntry(Entry):
@@ -286,23 +280,18 @@ class Model(Entry):
     note: str = ""  # on all published cells that stand on it: what its training has otherwise than the paper
 
     @model_validator(mode="after")
-    def _whole(self, info: ValidationInfo) -> Self:
+    def _whole(self) -> Self:
         kind, query = self.train.name, self.train.name == "query"
         alone = "topics" not in find("trained-model", kind).needs  # it learns from texts without queries
         given = {key: getattr(self, key) for key in ("topics", "qrels", "labels", "candidates", "validation")}
-        source, labels = self.candidates or self.index, self.labels
+        source = self.candidates or self.index
         refuse(
             *((alone and its, f"{key}: {kind} is trained on texts alone; leave it out") for key, its in given.items()),
             *((not alone and not given[key], f"key {key} is missing") for key in ("topics", "qrels", "labels")),
             (not alone and not source, "give `candidates`, the index that `first` retrieves from"),
             (bool(self.index) == bool(self.documents), "give either `index` or `documents`"),
             (not query and not self.start, "give `start`, the model that the training begins with, or none"),
-            *([_lacking(info, "model query", self.index, {USUAL})] if query else []),
-            *([_lacking(info, f"retriever {self.first.name}", source, parts_read("retriever", self.first))]
-              if source and not alone else []),
-            *([_lacking(info, f"labels {labels.name}", self.index, parts_of(choose_labels(labels)[0].needs))]
-              if labels else []),
-        )  # fmt: skip
+        )
         return self
 
 
@@ -351,7 +340,7 @@ class Condition(Entry):
         return [(kind, use) for kind, use in named if use]
 
     @model_validator(mode="after")
-    def _whole(self, info: ValidationInfo) -> Self:
+    def _whole(self) -> Self:
         ways, of = self.ways, len(self.of)
         wanted = {WAYS[way]: of > 1 if way == "fuse" else of == (way != "retrieve") for way in ways}
         refuse(
@@ -359,7 +348,6 @@ class Condition(Entry):
             *((not good, f"`of` has {of} entries; {ways[0]} takes {takes}") for takes, good in wanted.items()),
             ({*ways} - {"fuse", "aggregate"} and not self.index, "key index is missing"),
             (self.contexts and not any(map(has_context, self.rerank)), "contexts: no reranker with a context"),
-            *(_lacking(info, f"{kind} {use.name}", self.index, parts_read(kind, use)) for kind, use in self.uses()),
         )
         return self
 
@@ -378,8 +366,8 @@ class Work(Entry):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        known = {name[2:].replace("-", "_") for name in flags_of(self.module)} | {"of", "query_set"}
-        unknown = sorted({*self.options} - known)
+        known = flags_of(self.module) | {"of", "query_set"}
+        unknown = sorted(self.options.keys() - known)
         refuse(*((True, f"{self.module} has no option {name}; {nearest(name, known)}") for name in unknown))
         return self
 

@@ -72,16 +72,15 @@ class SpecFile:
             self.content = {**self.content, key: {**entries, **own}}
         self.lines = {**part.lines, **self.lines}
 
-    def made(self, kind: type[E], context: Any = None) -> E:
+    def made(self, kind: type[E], context: object = None) -> E:
         """The entry of the content; InputError: all mistakes, each with file:line."""
-        made = None
         try:
             made = kind.model_validate(self.content, context=context)
         except ValidationError as error:
             for one in error.errors(include_url=False):
                 text = _said(one)
                 self.problem((*one["loc"], text.partition(":")[0]), text)  # which may begin with a key
-        if self.problems or made is None:
+        if self.problems:
             said = sorted(dict.fromkeys(self.problems), key=lambda one: (one[0][0] != self.path, *one[0]))
             raise InputError("; ".join(f"{path}:{line}: {text}" for (path, line), text in said))
         return made
@@ -132,11 +131,8 @@ def read_spec(path: Path, data: bool = False) -> Spec:
     needing: dict[Any, Any] = {}
     for keys, said in link_faults(groups, needing):
         file.problem(keys, said)
-    indexes = groups.get("indexes", {}).items()
     file.content = file.content | {"links": needing}
-    return file.made(
-        Spec, {None: data} | {name: its.get("parts") or () for name, its in indexes if isinstance(its, dict)}
-    )
+    return file.made(Spec, data)
 
 
 def links(entry: Mapping[str, Any], named: Mapping[str, str]) -> Iterator[tuple[str, str, str, list[str]]]:
@@ -144,7 +140,7 @@ def links(entry: Mapping[str, Any], named: Mapping[str, str]) -> Iterator[tuple[
 
     named: keys that have ids → their group.
     """
-    for key, value in ((key, entry[key]) for key in dict.fromkeys([*named, *entry]) if key in entry):
+    for key, value in entry.items():
         if (of := named.get(key)) and value:
             several = value if isinstance(value, list | dict) else [value]
             yield from ((key, of, str(name), MODELS_FOR.get(key, [])) for name in several if name != NOWHERE)
