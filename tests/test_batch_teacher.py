@@ -78,7 +78,7 @@ def loops(source: prf.TokenSource, query: np.ndarray, docids: list[str], known: 
 
 def test_the_teacher_late_says_maxsim_of_any_document(world: Path, made: Path, tmp_path: Path) -> None:
     """Self-distillation: `R_q(p) = softmax(phi_q(p))` of all passages of a batch (paper 002, eq. 2)."""
-    how = collective.LATE
+    how = ["--method", "teacher:teacher=late"]
     labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
     docids = [f"d{number}" for number in range(60)]
     source, queries = open_index(str(world / "index")).token_vectors, collective.tokens_of_queries(world)

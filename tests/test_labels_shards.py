@@ -7,63 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
+from test_negatives import small
 
-from rnnreranker import LabelParams, RnnParams, Run, SoftLabels
+from rnnreranker import SoftLabels, make_labels
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.make import Job, make_shards
-from rnnreranker.labels.methods.base import positives_of
-from rnnreranker.labels.request import ChosenLabeler, LabelsRequest
 from rnnreranker.labels.soft import write_joined
-
-QUERIES = 60
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files of a small job: v.npy, v.ids, q.npy, q.ids, run.txt, qrels.txt."""
+    """A small job of five queries."""
     folder = tmp_path_factory.mktemp("job")
-    rng = np.random.default_rng(3)
-    documents = rng.normal(size=(200, 16)).astype(np.float32)
-    queries = rng.normal(size=(QUERIES, 16)).astype(np.float32)
-    np.save(folder / "v.npy", documents)
-    np.save(folder / "q.npy", queries)
-    (folder / "v.ids").write_text("".join(f"d{n}\n" for n in range(len(documents))))
-    (folder / "q.ids").write_text("".join(f"q{n}\n" for n in range(QUERIES)))
-    (folder / "topics.tsv").write_text("".join(f"q{n}\tquery {n}\n" for n in range(QUERIES)))
-    scores = queries @ documents.T
-    best = np.argsort(-scores, axis=1)[:, :40]
-    run = {f"q{n}": {f"d{d}": float(scores[n, d]) for d in best[n]} for n in range(QUERIES)}
-    Run.from_dict(run).write(folder / "run.txt")
-    lines = [f"q{n} 0 d{best[n, n % 30]} 1\n" for n in range(QUERIES)] + [f"q{n} 0 d{n} 2\n" for n in range(0, 9, 3)]
-    (folder / "qrels.txt").write_text("".join(dict.fromkeys(lines)))
+    small(folder)
     return folder
 
 
-def job(folder: Path, **labels: float) -> tuple[Job, ChosenLabeler]:
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.parts.vectors.source import load_encoded_queries
-
-    labeler = ChosenLabeler("evidence", RnnParams(k=4, context=20), LabelParams(**labels))  # type: ignore[arg-type]
-    run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    queries = {"query_vectors": load_encoded_queries(folder / "q.npy")}
-    return Job(run, judged, queries, open_index(folder / "v.npy")), labeler
-
-
-def made(folder: Path, output: Path, how: dict[str, Any] | None = None, **labels: float) -> bytes:
-    work, chosen = job(folder, **labels)
-    request = LabelsRequest(run="run.txt", qrels="qrels.txt", **(how or {}))
-    assert make_shards(request, output, work, chosen)["queries"] == QUERIES
+def made(folder: Path, output: Path, method: str = "evidence:k=4", **how: Any) -> bytes:
+    files = {"run": "run.txt", "qrels": "qrels.txt", "index": "v.npy", "encoded_queries": "q.npy"}
+    given = {name: folder / file for name, file in files.items()}
+    assert len(make_labels(**given, method=method, output=output, **how)) == 5
     return output.read_bytes()
 
 
-@pytest.mark.parametrize(("backend", "size"), [("threads", 7), ("threads", 1), ("loky", 20)])
+@pytest.mark.parametrize(("backend", "size"), [("threads", 2), ("threads", 1), ("loky", 3)])
 def test_shards_and_workers_leave_no_trace(folder: Path, tmp_path: Path, backend: str, size: int) -> None:
-    how = {"backend": backend, "jobs": 2, "shard_size": size}
-    assert made(folder, tmp_path / "parts.parquet", how) == made(folder, tmp_path / "whole.parquet")
+    parts = made(folder, tmp_path / "parts.parquet", backend=backend, jobs=2, shard_size=size)
+    assert parts == made(folder, tmp_path / "whole.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.parquet", "whole.parquet"]
 
 
@@ -73,15 +44,15 @@ def test_shares_are_put_together_to_the_bytes_of_one_process(
     """Each is made without a lock, and what lacks when they are put together."""
     command = ["--run", "run.txt", "--qrels", "qrels.txt", "--index", "v.npy", "--encoded-queries", "q.npy"]
     command = [str(folder / one) if "." in one else one for one in command]
-    command += ["--shard-size", "7", "--jobs", "1", "--output"]
+    command += ["--shard-size", "1", "--jobs", "1", "--output"]
     out = tmp_path / "shares.parquet"
     assert main([*command, str(tmp_path / "whole.parquet")]) == 0
     for number in (2, 0):
         assert main([*command, str(out), "--shard-id", str(number), "--shard-num", "3"]) == 0
-    assert (count(tmp_path), out.exists()) == (6, False)  # of nine
+    assert (count(tmp_path), out.exists()) == (3, False)  # of five
     capsys.readouterr()
     assert main([*command, str(out), "--shard-id", "0", "--shard-num", "3"]) == 0
-    assert "shares.parquet: shard 0 of 3: 0 shard files made, of 3" in capsys.readouterr().err
+    assert "shares.parquet: shard 0 of 3: 0 shard files made, of 2" in capsys.readouterr().err
     assert main([*command, str(out)]) == 0
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert count(tmp_path) == 0
@@ -125,25 +96,18 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnreranker.labels.make.write_joined", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            made(folder, out, {"shard_size": 7})
-    made(folder, out, {"shard_size": 7}, boost=3.0)
-    whole = SoftLabels.read(out)
-    assert whole.metadata["labels"]["boost"] == 3.0
-    made(folder, tmp_path / "y.parquet", boost=3.0)
-    assert whole.targets.tobytes() == SoftLabels.read(tmp_path / "y.parquet").targets.tobytes()
+            made(folder, out, shard_size=2)
+    other = "evidence:boost=3"
+    assert made(folder, out, other, shard_size=2) == made(folder, tmp_path / "y.parquet", other)
+    assert SoftLabels.read(out).metadata["labels"]["boost"] == 3.0
     assert len(list(tmp_path.glob("*.parts"))) == 1  # the first job's, waiting
 
 
 def test_files_that_are_no_labels(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such label file"):
         SoftLabels.read(tmp_path / "no.parquet")
-    (tmp_path / "text.parquet").write_text("hello")
     said = r"text\.parquet: no soft labels, or damaged ones \(.*\); expected a file of python -m rnnreranker\.labels$"
-    with pytest.raises(InputError, match=said):
-        SoftLabels.read(tmp_path / "text.parquet")
-    (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match=r"no soft labels, or damaged ones \(.*\); expected a file of"):
-        SoftLabels.read(tmp_path / "cut.parquet")
-    pandas.DataFrame({"qid": ["a"]}).to_parquet(tmp_path / "other.parquet")
-    with pytest.raises(InputError, match="its metadata, key rnnreranker: not JSON"):
-        SoftLabels.read(tmp_path / "other.parquet")
+    for content in ("hello", "PAR1 and no more"):
+        (tmp_path / "text.parquet").write_text(content)
+        with pytest.raises(InputError, match=said):
+            SoftLabels.read(tmp_path / "text.parquet")

@@ -9,13 +9,12 @@ import pytest
 
 from rnnreranker import Run, open_vectors
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.methods.rerank.lexboost import LexboostParams, boosted
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
-from rnnreranker.search.__main__ import main as search
 
 DOCUMENTS = 120
 
@@ -80,21 +79,5 @@ def test_what_the_graph_does_not_have(graph: NeighbourGraph, run: Run) -> None:
     assert kept.ranked("q0") == ["d0", "d1", "elsewhere"]
     with pytest.raises(InputError, match=r"k=17: expected at most 16, the neighbours that .* has of a docum"):
         make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(k=17))
-    with pytest.raises(InputError, match="neighbours are needed and were not given"):
-        make_reranker("lexboost", Inputs())
-    with pytest.raises(InputError, match="lam=2: expected a finite number"):
-        make_params("reranker", "lexboost", {"lam": 2})
+    assert make_reranker("lexboost", Inputs(neighbours=graph)).needs == {"neighbours", "run scores"}
     assert len(make_reranker("lexboost", Inputs(neighbours=graph)).rerank(Run.from_dict({"q0": {}})).ranked("q0")) == 0
-
-
-def test_the_command(folder: Path, graph: NeighbourGraph, run: Run, tmp_path: Path) -> None:
-    """It asks neither for query vectors nor for an encoder."""
-    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in run))
-    run.write(tmp_path / "run.txt")
-    argv = ["--index", str(folder), "--topics", str(tmp_path / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
-    argv += ["--rerank", "lexboost:lam=0.4", "--output", str(tmp_path / "out.txt")]
-    assert search(argv) == 0
-    given = Run.read(tmp_path / "run.txt")
-    wanted = make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(lam=0.4)).rerank(given)
-    found = Run.read(tmp_path / "out.txt")
-    assert {qid: found.ranked(qid) for qid in found} == {qid: wanted.ranked(qid) for qid in wanted}

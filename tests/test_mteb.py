@@ -24,21 +24,6 @@ WORDS = "sort list read file line write number text key value split join map set
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eighty documents and six topics, in the layout of BEIR."""
-    folder = tmp_path_factory.mktemp("mteb") / "my-data"
-    (folder / "qrels").mkdir(parents=True)
-    draws = np.random.default_rng(0)
-    documents = [{"_id": f"d{at}", "title": "", "text": " ".join(draws.choice(WORDS, 8))} for at in range(80)]
-    queries = [{"_id": f"q{at}", "text": " ".join(draws.choice(WORDS, 3))} for at in range(6)]
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
-    (folder / "queries.jsonl").write_text("".join(json.dumps(one) + "\n" for one in queries))
-    rows = [f"q{at}\td{at * 7 + more}\t1\n" for at in range(5) for more in range(4)]
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows))
-    return folder
-
-
-@pytest.fixture(scope="module")
 def model() -> Any:
     return mteb.get_model("mteb/baseline-random-encoder")
 
@@ -69,7 +54,7 @@ class Kept:
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty documents, six of which are queries too, as in ArguAna."""
-    folder = tmp_path_factory.mktemp("own") / "arguments"
+    folder = tmp_path_factory.mktemp("own") / "my-data"
     (folder / "qrels").mkdir(parents=True)
     draws = np.random.default_rng(4)
     texts = [" ".join(draws.choice(WORDS, 8)) for _ in range(40)]
@@ -139,8 +124,8 @@ def test_mock_run_passes_all_tasks_of_texts() -> None:
 
 
 @pytest.mark.long
-def test_the_page_runs_as_printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder.parent)
+def test_the_page_runs_as_printed(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own.parent)
     said = io.StringIO()
     (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     with redirect_stdout(said):
