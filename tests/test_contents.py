@@ -11,7 +11,6 @@ from rnnreranker.base import files
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest
 from rnnreranker.encode.model_folder import content_of
-from rnnreranker.index.request import documents_mark
 
 ONE = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
 
@@ -37,10 +36,6 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, monkeypat
     assert file_digest(path) not in (ONE, "remembered")
     with pytest.raises(InputError, match="no such file"):
         file_digest(tmp_path / "none")
-
-
-def documents_of(name: str | Path) -> str:
-    return documents_mark(str(name))
 
 
 def test_a_model_is_all_of_its_files_that_are_read(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from rnnreranker.__main__ import COMMANDS, script
 from rnnreranker.__main__ import main as list_commands
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, MissingDependencyError, require
-from rnnreranker.base.method import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "rnnreranker"
@@ -77,27 +76,6 @@ def test_imports_point_one_way() -> None:
                 assert order.index(below[0]) <= order.index(own), f"{path} imports {imported}"
 
 
-def test_entry_points_keep_their_names() -> None:
-    """Packages of others name them: a folder that moves does not change them."""
-    assert {kind: group for kind, (_, group, _) in KINDS.items()} == {
-        kind: f"rnnreranker.{group}"
-        for kind, group in {
-            "retriever": "retrievers",
-            "feedback": "feedback",
-            "reranker": "rerankers",
-            "expander": "expanders",
-            "part": "parts",
-            "labeler": "labelers",
-            "loss": "losses",
-            "trained-model": "trained_models",
-            "encoder": "encoders",
-            "sparse-encoder": "sparse_encoders",
-            "late-encoder": "late_encoders",
-            "cross-encoder": "cross_encoders",
-        }.items()
-    }
-
-
 @pytest.mark.parametrize("package", ["", ".evaluate", ".index", ".lab.tune", ".plugins", ".train"])
 def test_every_name_that_is_handed_on_is_there(package: str) -> None:
     module = importlib.import_module(f"rnnreranker{package}")
@@ -133,15 +111,6 @@ def test_flags_are_parsed_in_commands_alone() -> None:
     files = [path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py"]
     parsing = {path for path in files if re.search(r"import argparse|Namespace", path.read_text(encoding="utf-8"))}
     assert parsing == {PACKAGE / "base" / "command.py"}
-
-
-def test_no_two_classes_have_one_name() -> None:
-    homes: dict[str, list[str]] = {}
-    for path in PACKAGE.rglob("*.py"):
-        for node in tree_of(path).body:
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
-    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 
 def test_no_module_is_a_crowd() -> None:
@@ -196,12 +165,6 @@ def test_a_command_written_with_a_space(word: str, said: str, monkeypatch: pytes
         list_commands([word, "--help"])
     monkeypatch.setattr(sys, "argv", ["rnnreranker", word])
     assert command.run(list_commands) == 2
-
-
-@pytest.mark.parametrize("asked", [[], ["--help"], ["-h"]])
-def test_the_list_of_commands(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert list_commands(asked) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:-2]] == list(COMMANDS)
 
 
 @pytest.mark.parametrize(

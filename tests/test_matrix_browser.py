@@ -10,8 +10,6 @@ from axe import violations
 from browser import CHROMIUM, Browser
 from test_matrix_page import EVIL, write_matrix
 
-from rnnreranker.regress.papers.matrix import STATES
-
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: install it to test the page")
 
@@ -137,28 +135,6 @@ def test_people_can_read_and_use_the_pages(browser: Browser, pages: Path, page: 
 
 
 DOCS = ROOT / "docs" / "matrix"
-
-
-@WIDTHS
-@pytest.mark.parametrize("name", ["paper-000.html", "paper-003.html"])
-def test_the_pages_of_the_docs(browser: Browser, name: str, width: int, tmp_path: Path) -> None:
-    browser.show((DOCS / name).as_uri(), width)
-    total = browser.js("document.querySelectorAll('td.measured button').length")
-    assert browser.js(COUNT) == f"{total} cells"
-    parts = 0
-    for state in STATES:
-        if browser.js(f"document.querySelector('.key[data-key=\"{state}\"]') !== null"):
-            browser.click(f".key[data-key='{state}']")
-            parts += int(browser.js(COUNT).split()[0])
-    assert parts == total
-    browser.click("button[type=reset]")
-    browser.click("td.measured button")
-    assert browser.js(OPEN)
-    browser.key("Escape")
-    assert browser.js("document.documentElement.scrollWidth") <= width
-    browser.picture(tmp_path / f"matrix-{width}.png")
-    assert (tmp_path / f"matrix-{width}.png").stat().st_size > 10_000
-    assert browser.errors == []
 
 
 @WIDTHS

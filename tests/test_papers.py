@@ -48,39 +48,6 @@ def test_every_published_cell_stands_once(shared: Path) -> None:
     assert len(reference) == len(wanted) == len([cell for cell in cells if cell["table"].isdigit()]) == 1245
 
 
-def test_values_that_the_text_prints_stand_beside_those_of_tables() -> None:
-    """003, 3.1: "0.355 MRR@10 and 97.6 R@1k", "we are able to jump from 0.355 to 0.425 MRR@10", "an MRR@10 of 0.393";
-    002, 3.3: "roughly 40 hours", "90 hours", "110 hours", "only 15 hours", "only takes 20 hours, whereas the same value
-    was around 50 hours in standard KD"; 002, A.1 on Figure 1: "100% recall with near 80% precision" of all, "near 50%
-    precision to achieve 10% recall, while the others show 20% precision".
-    """
-    cells = [cell for name in ("paper-002", "paper-003") for cell in cells_of(read_paper(name, specs_folder()))]
-    found: dict[tuple[str, str], list[tuple[str, str, object]]] = {}
-    for cell in cells:
-        if not cell["table"].isdigit():
-            found.setdefault((cell["paper"], cell["table"]), []).append(
-                (cell["row"], cell["metric"], cell["published"])
-            )
-    one, two = "IPrec(rel=1)@1.0", "IPrec(rel=3)@0.1"
-    assert found == {
-        ("002", "Section 3.3"): [
-            *(("KD CE (d)", "hours", 40), ("KD CE (d)", "hours", 50)),
-            ("a cross-encoder of BERT-large alone", "hours", 90),
-            ("a cross-encoder of ALBERT-large alone", "hours", 110),
-            *(("KD CE-3 (e)", "hours", 50), ("Collective", "hours", 15), ("Collective", "hours", 20)),
-        ],
-        ("002", "Figure 1"): [
-            *(("Collective teacher", one, 80), ("Collective teacher", two, 50)),
-            *(("ColBERT (a)", one, 80), ("ColBERT (a)", two, 20)),
-            *(("monoBERT, a cross-encoder", one, 80), ("monoBERT, a cross-encoder", two, 20)),
-        ],
-        ("003", "Section 3.1"): [
-            *(("V1, first stage", "RR@10", 0.355), ("V1, first stage", "R@1000", 97.6), ("V1", "RR@10", 0.425)),
-            ("SPLADE, pre-trained, better negatives", "RR@10", 0.393),
-        ],
-    }
-
-
 def test_cells_of_a_table(tmp_path: Path) -> None:
     cells = cells_of(read_paper("paper-009", write(tmp_path, PAPER)))
     assert [tuple(cell[key] for key in ("row", "dataset", "metric", "published")) for cell in cells] == [

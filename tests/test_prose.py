@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.record import Record, add_records, read_records, write_records
+from rnnreranker.base.record import Record, write_records
 from rnnreranker.regress.pages.prose import apart, claim, interval, pick, short, words, write_prose
 from rnnreranker.regress.plans.maker import chosen_plan
-from rnnreranker.regress.specs.entries import TEXTS, UNITS, Condition, IndexEntry, Model, QuerySet, Spec
+from rnnreranker.regress.specs.entries import UNITS, Condition, IndexEntry, Model, QuerySet, Spec
 from rnnreranker.regress.specs.spec import WORKS, read_spec
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -61,10 +61,6 @@ def test_a_source_that_the_records_do_not_bear_is_refused(folder: Path, source: 
         written(folder, source)
 
 
-def test_a_folder_without_sources_has_no_pages(tmp_path: Path) -> None:
-    assert write_prose(tmp_path / "source", tmp_path, tmp_path) == []
-
-
 def test_figures_in_words() -> None:
     row = {"gain": -0.25, "low": -0.5, "high": 0.0}
     assert (short(-0.25, 2), short(0.05), short(19.5, 1)) == ("-.25", ".050", "19.5")
@@ -75,30 +71,10 @@ def test_figures_in_words() -> None:
         pick([{"a": 1}, {"a": 1}], a=1)
 
 
-def test_a_record_without_a_spec_is_read_again(tmp_path: Path) -> None:
-    record = Record("benchmark", "", "performance", {"load": None})
-    add_records(tmp_path / "r.json", [record])
-    assert read_records(tmp_path / "r.json") == [record]
-
-
-def test_results_are_on_disk_as_records_alone() -> None:
-    """Figures that the pages show stand in regressions/results, each file one that `read_records` reads."""
-    assert list(DOCS.rglob("*.json")) == []
-    kinds = {one.kind for path in (DOCS.parent / "regressions" / "results").iterdir() for one in read_records(path)}
-    before = {"benchmark", "diagnosis", "recovery", "run", "study", "sweep", "tuning"}
-    assert kinds == {*before, "rehearsal"}
-
-
-def test_every_prose_page_is_its_source_filled_in() -> None:
-    for source in (DOCS / "source").glob("*.md.j2"):
-        first = (DOCS / source.name.removesuffix(".j2")).read_text(encoding="utf-8").splitlines()[0]
-        assert f"docs/source/{source.name}" in first
-
-
 def test_the_pages_on_specs_have_every_key_and_their_example_is_a_spec(tmp_path: Path) -> None:
     page = "".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("specs", "spec-keys"))
     declared = {name for kind in (Spec, IndexEntry, QuerySet, Model, Condition) for name in kind.model_fields}
-    keys = {*declared, *WORKS, *TEXTS, *UNITS} - {"schema_", "id", "links"} | {"schema"}
+    keys = {*declared, *WORKS, "agreement", "files", *UNITS} - {"schema_", "id", "links"} | {"schema"}
     assert sorted(key for key in keys if f"`{key}`" not in page) == []
     (tmp_path / "my.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     spec = read_spec(tmp_path / "my.yaml", data=True)

@@ -66,50 +66,6 @@ def plan_of(folder: Path, only: str, query_set: str = "passages", text: str = OW
     return make_plan(spec, conditions=[spec.condition(only)], query_sets=[spec.query_sets[query_set]])
 
 
-def test_models_in_settings_are_folders_whose_steps_come_before(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, "both")
-    made: set[Path] = set()
-    for step in plan.steps:
-        assert made.issuperset(step.inputs)
-        made.add(step.output)
-    assert [(step.module, step.output.name) for step in plan.steps] == [
-        ("index", "cranfield.words"),
-        ("search", "cranfield.cranfield.words.bm25.txt"),
-        ("labels", "cranfield.cranfield.words.bm25.hard.parquet"),
-        ("train", "max"),
-        ("index", "cranfield.splade"),
-        ("search", "first.passages.txt"),
-        ("search", "cranfield.cranfield.splade.impact.txt"),
-        ("labels", "cranfield.cranfield.splade.impact.hard.depth-100.parquet"),
-        ("train", "small"),
-        ("train", "large"),
-        ("search", "both.passages.txt"),
-    ]
-    train, index, small, large, rerank = (plan.steps[place] for place in (3, 4, 8, 9, 10))
-    labels = "runs/models/cranfield.cranfield.words.bm25.hard.parquet"
-    assert " ".join(train.words()) == (
-        f"--model sparse --labels {labels} --documents cranfield --topics cranfield "
-        "--encoder distilbert-base-uncased --output runs/models/cranfield/max"
-    )
-    assert tuple(index.words())[-4:] == ("--parts", "impact", "--impact-encoder", "runs/models/cranfield/max")
-    assert small.value("index") == "runs/indexes/cranfield.splade"
-    assert small.value("encoder") == "nreimers/MiniLM-L6-H384-uncased"
-    assert small.value("labels") == large.value("labels")
-    assert small.value("validation_run") == "runs/models/cranfield.cranfield.splade.impact.txt"
-    assert large.value("encoder") == "runs/models/cranfield/small"
-    both = "a/b,runs/models/cranfield/small,runs/models/cranfield/large"
-    assert rerank.value("rerank") == f'ensemble:models="{both}",context=50'
-    assert {Path("runs/models/cranfield/small"), Path("runs/models/cranfield/large")} <= set(rerank.inputs)
-    assert plan.needs() == {"gpu_hours": 7}
-    assert rerank.needs == {"gpu_hours": 1}
-    assert rerank.value("device") == "auto"
-    [of_documents] = [
-        step for step in plan_of(tmp_path, "both", "documents").steps if step.output.name.startswith("both")
-    ]
-    assert of_documents.needs == {}
-    assert "--device" not in of_documents.words()
-
-
 def test_documents_are_made_of_a_run_that_is_not_measured_itself(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "of-documents", "documents")
     run = "runs/own/one.documents.txt"
@@ -218,14 +174,6 @@ def test_faults_of_late_models(tmp_path: Path, before: str, after: str, message:
     assert LATE.count(before) == 1
     with pytest.raises(InputError, match=message):
         make_plan(read_spec(write(tmp_path, LATE.replace(before, after))))
-
-
-def test_an_index_of_a_built_in_collection_with_a_trained_model_is_a_folder(tmp_path: Path) -> None:
-    text = OWN.replace("splade: {documents: cranfield", "splade: {documents: pydoc")
-    plan = plan_of(tmp_path, "first", text=text)
-    [index] = [step for step in plan.steps if "--impact-encoder" in step.words()]
-    assert index.value("documents") == "pydoc"
-    assert plan.steps[-1].value("index") == str(index.output) == "runs/indexes/pydoc.splade"
 
 
 TRAINED = """\

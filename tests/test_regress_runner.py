@@ -122,11 +122,11 @@ ALL = [
 class TestWhatIsStale:
     def test_every_step_is_taken_once_and_then_none(self, place: Path, taken: list[str]) -> None:
         plan = plan_of(small(place), place)
-        assert run_plan(plan) == dict.fromkeys(("dense", "dense-rnn", "hard", "soft"), "done")
+        assert run_plan(plan) == dict.fromkeys(CONDITIONS, "done")
         assert taken == ALL
-        run_plan(plan)
+        plan.steps[0].output.rmdir()  # runs whose index is gone are still good
+        run_plan(plan_of(small(place), place, "dense"))
         assert taken == ALL
-        assert all(runner.is_current(step, runner.step_keys(plan)) for step in plan.steps)
 
     @pytest.mark.parametrize(
         ("before", "after", "stale"),
@@ -215,14 +215,10 @@ class TestWhatIsStale:
         assert not (place / "work" / "models" / "topics.tsv" / "hard" / "left").exists()
         assert not (place / "work" / "models" / "topics.tsv" / "hard.checkpoints").exists()
 
-    def test_a_run_whose_index_is_gone_is_still_good(self, place: Path, taken: list[str]) -> None:
-        plan = plan_of(small(place), place, "dense")
-        run_plan(plan)
-        plan.steps[0].output.rmdir()
-        run_plan(plan)
-        assert taken == ["corpus.jsonl.tiny", "dense.some.txt"]
 
-
+CONDITIONS = ["dense", "dense-rnn", "hard", "soft"]
+GPU = "epochs: 1}}\n    needs: {gpu_hours: 24}"
+ABSENT = ", and there is no such file here"
 Usage = namedtuple("Usage", "total used free")
 
 
@@ -235,43 +231,57 @@ class TestWhatStandsInTheWay:
         monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
         monkeypatch.setattr(runner.shutil, "disk_usage", lambda _: Usage(int(2e11), int(1e11), int(1e11)))
 
-    def states(self, place: Path, text: str, only: str | None = None) -> dict[str, str]:
-        return run_plan(plan_of(small(place, text), place, only))
-
-    def test_a_training_that_needs_no_gpu_runs_without_one(self, place: Path, taken: list[str]) -> None:
-        big = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 24}")
-        assert self.states(place, big) == {
-            **dict.fromkeys(("dense", "dense-rnn", "soft"), "done"),
-            "hard": "skipped: train takes a GPU (24 hours), and there is none here",
-        }
-        assert "soft" in taken
-        assert "hard" not in taken
+    @pytest.mark.parametrize(
+        ("before", "after", "lost", "why"),
+        [
+            ("epochs: 1}}", GPU, ["hard"], "train takes a GPU (24 hours), and there is none here"),
+            ("tiny: {", 'tiny: {needs: {files: "there/x: weights"}, ', CONDITIONS, "needs there/x: weights"),
+            ("epochs: 2}}\n    topics: topics", "epochs: 2}}\n    topics: train", ["soft"], f"needs train.tsv{ABSENT}"),
+            ("documents: corpus.jsonl", "documents: gone.jsonl", CONDITIONS, f"needs gone.jsonl{ABSENT}"),
+            ("documents: corpus.jsonl", "count: 4, documents: ./gone", CONDITIONS, f"needs ./gone{ABSENT}"),
+            (
+                "qrels: qrels.txt, p",
+                "qrels: tripclick-head-test-dctr, p",
+                CONDITIONS,
+                "tripclick-head-test-dctr: the qrels",
+            ),
+            ("qrels: qrels.txt, p", "qrels: others.txt, p", CONDITIONS, f"needs others.txt{ABSENT}"),
+            ("tiny: {", "tiny: {needs: {disk_gb: 101}, ", CONDITIONS, "needs 101 GB of disk in "),
+            (
+                "tiny: {",
+                "tiny: {count: [5, 9], ",
+                CONDITIONS,
+                "corpus.jsonl has 4 documents here, the spec is for 5 to 9",
+            ),
+        ],
+    )
+    def test_what_needs_something_that_is_not_here_is_skipped(
+        self, place: Path, taken: list[str], before: str, after: str, lost: list[str], why: str
+    ) -> None:
+        assert before in SMALL
+        states = run_plan(plan_of(small(place, SMALL.replace(before, after)), place))
+        assert [name for name, state in states.items() if state.startswith(f"skipped: {why}")] == lost
+        assert [name for name, state in states.items() if state == "done"] == [
+            one for one in CONDITIONS if one not in lost
+        ]
 
     def test_a_training_runs_where_there_is_a_gpu(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(runner, "has_gpu", lambda: True)
-        big = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 24}")
-        assert set(self.states(place, big).values()) == {"done"}
+        assert run_plan(plan_of(small(place, SMALL.replace("epochs: 1}}", GPU)), place)) == dict.fromkeys(
+            CONDITIONS, "done"
+        )
 
     @pytest.mark.usefixtures("as_command")
     def test_sizes_are_said_before_the_first_step(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         large = "needs: {download_gb: 2.5, disk_gb: 60, ram_gb: 32}"
-        self.states(place, SMALL.replace("documents: corpus.jsonl", f"prebuilt: msmarco-v1-passage, {large}"))
+        text = SMALL.replace("documents: corpus.jsonl", f"prebuilt: msmarco-v1-passage, {large}")
+        run_plan(plan_of(small(place, text), place))
         lines = capsys.readouterr().err.splitlines()
         assert lines[0] == "9 steps: 2.5 GB to download, 60 GB of disk, 32 GB of memory"
-
-    def test_a_missing_file_is_told(self, place: Path, taken: list[str]) -> None:
-        text = SMALL.replace("tiny: {", 'tiny: {needs: {files: "checkpoints/x: an encoder"}, ')
-        assert set(self.states(place, text).values()) == {"skipped: needs checkpoints/x: an encoder"}
-        (place / "checkpoints" / "x").mkdir(parents=True)
-        assert set(self.states(place, text).values()) == {"done"}
-
-    def test_files_of_a_data_set_that_are_not_here_are_told(self, place: Path, taken: list[str]) -> None:
-        text = SMALL.replace("epochs: 2}}\n    topics: topics.tsv", "epochs: 2}}\n    topics: train.tsv")
-        assert self.states(place, text)["soft"] == "skipped: needs train.tsv, and there is no such file here"
 
 
 class TestTheCommand:
@@ -370,18 +380,6 @@ class TestTheCommand:
         nothing = "small: nothing can be run here; --dry-run prints the commands for elsewhere"
         assert [line.partition(" (dense")[0] for line in capsys.readouterr().err.splitlines()[-2:]] == [reason, nothing]
 
-    @pytest.mark.parametrize("counted", ["", "count: 4, "])
-    @pytest.mark.parametrize("name", ["gone.jsonl", "./gone"])
-    def test_documents_that_are_not_here_are_nothing_that_can_be_run(
-        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], name: str, counted: str
-    ) -> None:
-        small(place, SMALL.replace("documents: corpus.jsonl", f"{counted}documents: {name}"))
-        assert main(self.argv(place)) == 2
-        reason = f"skipped: needs {name}, and there is no such file here"
-        nothing = "small: nothing can be run here; --dry-run prints the commands for elsewhere"
-        assert [line.partition(" (dense")[0] for line in capsys.readouterr().err.splitlines()[-2:]] == [reason, nothing]
-        assert taken == []
-
     def test_a_step_that_fails_is_an_error_of_those_that_need_it(
         self, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, taken: list[str]
     ) -> None:
@@ -402,15 +400,6 @@ class TestTheCommand:
         assert "skipped: the topics are not here (soft)\n" in shown.err
         assert shown.out.count("\tnew\n") == 4  # dense and dense-rnn, in both protocols
         assert main(self.argv(place, "--only", "soft")) == 2
-
-    def test_judgements_that_are_not_here_are_told(
-        self, place: Path, capsys: pytest.CaptureFixture[str], taken: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
-        monkeypatch.setenv("IR_DATASETS_HOME", str(place / "irds"))
-        small(place, SMALL.replace("qrels: qrels.txt, protocols", "qrels: tripclick-head-test-dctr, protocols"))
-        assert main(self.argv(place, "--only", "dense")) == 2
-        assert "skipped: tripclick-head-test-dctr: the qrels are not here" in capsys.readouterr().err
 
     def test_a_dry_run_prints_what_is_run(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]

@@ -219,25 +219,9 @@ class TestPlan:
         hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf:k=40 --hits 1000 --tag hybrid"
         assert plan.steps[-1].command() == f"python -m rnnreranker.fuse {hybrid} --output runs/own/hybrid.dl.txt"
 
-    def test_steps_of_several_query_sets_share_indexes_and_models(self, tmp_path: Path) -> None:
-        outputs = [step.output for step in plan_of(tmp_path).steps]
-        assert len(outputs) == len(set(outputs))
-        assert Path("runs/own/trained.dev.txt") in outputs
-        assert Path("runs/own/hybrid.dev.txt") not in outputs  # is measured on dl alone
-
     def test_needs_are_added_up_with_a_prebuilt_index_once(self, tmp_path: Path) -> None:
         assert plan_of(tmp_path).needs() == {"download_gb": 2.1, "disk_gb": 35, "gpu_hours": 28}
         assert plan_of(tmp_path, only="bm25").needs() == {"download_gb": 2.1, "disk_gb": 5}
-
-    @pytest.mark.parametrize(("name", "taken"), [("cranfield", ["cranfield.main"]), ("pydoc", [])])
-    def test_an_index_takes_the_vectors_that_one_before_it_has(self, name: str, taken: list[str]) -> None:
-        spec = read_spec(specs_folder() / f"{name}.yaml")
-        plan = make_plan(spec, Path("runs"), conditions=[spec.condition("dense-rnn-graph-32")])
-        steps = [step for step in plan.steps if step.value("output") == f"runs/indexes/{name}.graph-32"]
-        assert [step.output.name for step in steps] == [f"{name}.graph-32", "neighbours"]
-        assert steps[0].value("from_index") == "".join(f"runs/indexes/{one}" for one in taken)
-        assert [path.name for path in steps[0].inputs] == taken
-        assert steps[1].value("parts") == "neighbours:k=32"
 
     def test_only_takes_a_condition_and_what_it_needs(self, tmp_path: Path) -> None:
         spec = read_spec(specs_folder() / "pydoc.yaml")
@@ -251,12 +235,6 @@ class TestPlan:
         works = "studies:\n  labels: {index: vectors, query_set: dl, methods: [query]}\n"
         with pytest.raises(InputError, match=r"own\.yaml:16: labels: study has no option methods; "):
             read_spec(write(tmp_path, OWN + works))
-
-    def test_a_study_has_the_parts_of_its_index(self) -> None:
-        spec = read_spec(specs_folder() / "scifact.yaml")
-        *index, study = chosen_plan(spec, spec.query_sets.values(), ["negatives"], Path("runs")).steps
-        assert [step.output.name for step in index] == ["beir-scifact-test.main", "bm25", "impacts", "neighbours"]
-        assert set(study.inputs) == {step.output for step in index[1:]} | {index[0].output}
 
 
 class TestTheProjectsOwn:

@@ -80,14 +80,6 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: P
 
 
 @pytest.mark.long
-def test_every_page_has_one_home(site: Path) -> None:
-    """Every page of docs/, of tables and of the matrix is on the site; Sphinx warns of one without a home."""
-    pages = [path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in ("source", "site")]
-    pages += [path for name in ("tables", "matrix") for path in (DOCS / name).glob("*.html")]
-    assert [path for path in pages if not (site / path.relative_to(DOCS).with_suffix(".html")).is_file()] == []
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_a_page_with_every_flag(site: Path, name: str) -> None:
     from site_pages.commands import BESIDE, parser_of

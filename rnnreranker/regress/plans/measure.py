@@ -18,8 +18,8 @@ from rnnreranker.data.topics import load_topics
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.comparison import SAME, differences
 from rnnreranker.evaluate.measures import cutoff_of
-from rnnreranker.evaluate.redundancy import means_of, redundancy
 from rnnreranker.evaluate.protocols import grades_of
+from rnnreranker.evaluate.redundancy import means_of, redundancy
 from rnnreranker.evaluate.scores import Scores, notice_unjudged
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
