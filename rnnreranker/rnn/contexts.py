@@ -129,18 +129,19 @@ def scored(
 
     @np.errstate(all="ignore")  # infinities are seen in the result
     def work() -> None:
-        space = np.zeros((chunk, widest, stride), dtype=np.float32)
+        space, all_divisors = np.zeros((chunk, widest, stride), dtype=np.float32), np.ones((chunk, widest))
         while (start := next(starts)) < batch:  # each thread takes the next chunk
             part = slice(start, min(start + chunk, batch))
             gram, own, problem = space[: part.stop - start], sizes[part], problems[part]
-            near, divisors = gram[:, 0, 1:widest], np.ones((len(gram), widest))
+            near = gram[:, 0, 1:widest]
             contexts.fill(part, gram, False)
             real = np.arange(1, widest) < own[:, None]
-            diagonal = gram.diagonal(axis1=1, axis2=2)
-            problem[~(diagonal <= (LARGEST if contexts.products else np.inf)).all(axis=1)] = np.nan
+            sound = gram.diagonal(axis1=1, axis2=2) <= (LARGEST if contexts.products else np.inf)
+            if not sound.all():
+                problem[~sound.all(axis=1)] = np.nan
             if contexts.products and minmax:
-                values = np.where(real, near, near[:, :1]).astype(np.float64)
-                low, high = values.min(axis=1), values.max(axis=1)
+                values = np.where(real, near, near[:, :1])
+                low, high = values.min(axis=1).astype(np.float64), values.max(axis=1).astype(np.float64)
                 for c in np.flatnonzero(np.abs(low + high) / 2 > reference.OUTWEIGHS * (high - low)).tolist():
                     contexts.fill(slice(start + c, start + c + 1), gram[c : c + 1], True)
             if by_products:
@@ -149,11 +150,11 @@ def scored(
                     best = values.argmax(axis=1)
                     probe[probe > 0] = best[probe > 0] + 1
                     values[np.arange(len(values)), best] = -np.inf
-            divided = bool(params.normalize) or params.weight == "exp"
+            divisors, divided = all_divisors[: len(gram)], params.normalize or params.weight == "exp"
             for c in np.flatnonzero((problem == 0) & (own > 1)).tolist() if divided else ():
                 divisors[c, : own[c]], problem[c] = _divisors(gram[c, : own[c], : own[c]], params)
-            sound, filled = np.where(problem == 0, own, 0), (result.jaccard[part], result.closest[part])
-            engine.score(gram, sound, lengths[part], setting, divisors, result.probes[part], *filled)
+            usable, filled = np.where(problem == 0, own, 0), (result.jaccard[part], result.closest[part])
+            engine.score(gram, usable, lengths[part], setting, divisors, result.probes[part], *filled)
             result.products[part] = near
 
     in_threads(work, min(workers, -(-batch // chunk)))

@@ -20,9 +20,12 @@ def known(products: np.ndarray | None, base: np.ndarray | None, counts: np.ndarr
     terms: list[np.ndarray] = []
     if wr:
         if base is None:  # ties: the earlier first, padding last
-            order = np.argsort(np.where(np.arange(scores.shape[1]) < counts, -scores, np.inf), axis=1, kind="stable")
+            columns = np.arange(scores.shape[1])
+            bits = (np.where(columns < counts, scores, -np.inf).astype(np.float32) + np.float32(0)).view(np.int32)
+            falling = np.where(bits < 0, bits & 0x7FFFFFFF, -bits).astype(np.int64)  # in the order of the scores
+            keys = np.sort(falling << 32 | columns, axis=1)  # several times faster than a sort of positions
             ranks = np.empty(scores.shape)
-            np.put_along_axis(ranks, order, np.arange(1.0, scores.shape[1] + 1)[None], axis=1)
+            np.put_along_axis(ranks, keys & 0xFFFFFFFF, columns[None] + 1.0, axis=1)
         c = params.rank_constant  # 1 / (c + rank), min-max over the ranks
         terms.append(wr * ((counts - ranks) / np.maximum(counts - 1, 1) * ((c + 1.0) / (c + ranks))))
     if ws:
