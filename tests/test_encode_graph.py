@@ -68,7 +68,7 @@ def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
 ) -> None:
     first = Encoder.open(str(tiny), pooling="mean")
     monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.load", None)  # would fail
-    again = Encoder.open(str(tiny), pooling="mean", query_prompt="w3 ", max_length=5)
+    again = Encoder.open(str(tiny), **{**first.options, "query_prompt": "w3 ", "max_length": 5})  # as of an index
     assert again.graph.content == first.graph.content  # type: ignore[union-attr]
     assert again.fingerprint != first.fingerprint
     assert [one.name for one in (home / "graphs").iterdir()] == [first.graph.folder.name]  # type: ignore[union-attr]

@@ -104,14 +104,15 @@ class TextEncoder(ABC):
         A graph takes half to nine tenths of the model's time, without torch; its numbers differ in the last bits.
         Float32 models with a known pooling and one type of tokens have graphs.
         """
-        if devices is not None:
-            return cls.load(name, devices=devices, **given)
         params, folder = PARAMS[cls.KIND](**given), cls.files(name)
-        inside = [getattr(params, setting, None) for setting in INSIDE]
+        if devices is not None or folder.code is not None:
+            return cls.load(name, devices=devices, **given)
+        settings = settings_of(folder, params) if isinstance(params, EncoderParams) else {}
+        inside = [settings.get(setting) for setting in INSIDE]  # given or read: the same graph
         key = f"{cls.KIND}-{fingerprint(FORM, folder.content, folder.known, inside)}"
         if (graph := kept_graph(key)) is None:
             made = cls.load(name, **given)
-            if folder.code is not None or (graph := make_graph(key, made.model)) is None:
+            if (graph := make_graph(key, made.model)) is None:
                 return made
         return cls(folder, params, graph)
 
