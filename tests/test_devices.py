@@ -15,10 +15,9 @@ from rnnreranker.base.device import Devices, devices_of, trained_on  # noqa: E40
 from rnnreranker.base.errors import InputError, of_command  # noqa: E402
 from rnnreranker.encode.graph import cosine_of  # noqa: E402
 from rnnreranker.encode.kinds import Encoder, LateEncoder, PairScorer, SparseEncoder, TextEncoder  # noqa: E402
-from rnnreranker.encode.late import make_late_base  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
 from rnnreranker.parts import encoded  # noqa: E402
-from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_masked  # noqa: E402
+from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_late, make_masked  # noqa: E402
 
 TEXTS = [" ".join(WORDS[(7 * row + column) % 40] for column in range(1 + row % 30)) for row in range(90)]
 KINDS: dict[str, tuple[type[TextEncoder], str, dict[str, Any]]] = {
@@ -33,7 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("devices")
     make_encoder(folder / "encoder")
     make_masked(folder / "masked")
-    make_late_base(str(make_encoder(folder / "bert", [*WORDS, "[unused0]", "[unused1]"])), folder / "late", 16)
+    make_late(folder / "late")
     make_cross_encoder(folder / "cross")
     lines = [json.dumps({"id": f"d{row}", "contents": text}) for row, text in enumerate(TEXTS)]
     (folder / "docs.jsonl").write_text("\n".join(lines) + "\n")

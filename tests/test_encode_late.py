@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import string
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,20 +14,17 @@ import torch
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.encode.late import make_late_base, special_tokens
-from tests.tiny_encoder import WORDS, make_encoder
+from tests.tiny_encoder import LATE_WORDS, WORDS, make_encoder, make_late
 
 pytest.importorskip("sentence_transformers")
 
 TEXTS = ["w1 w2 , w3", "w4", "", "w5 w6 . w7", "  ", "w9 " * 90, "w4", "w30 ! w2"]
-VOCABULARY = [*WORDS, *string.punctuation, "[unused0]", "[unused1]"]
+VOCABULARY = LATE_WORDS
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A late-interaction encoder of a BERT of two layers, 16 numbers a token."""
-    place = tmp_path_factory.mktemp("late")
-    make_late_base(str(make_encoder(place / "bert", VOCABULARY)), place / "late", 16)
-    return place / "late"
+    return make_late(tmp_path_factory.mktemp("late") / "late")
 
 
 @pytest.fixture(scope="module")
@@ -57,33 +55,25 @@ def projection(folder: Path) -> torch.Tensor:
     return load_file(folder / "1_Dense" / "model.safetensors")["linear.weight"]
 
 
-def test_document_tokens_are_those_of_a_plain_implementation(encoder: LateEncoder, folder: Path) -> None:
-    found = encoder.encode(TEXTS, "document")
+@pytest.mark.parametrize(("side", "length", "marker"), [("document", 20, "[unused1]"), ("query", 12, "[unused0]")])
+def test_tokens_are_those_of_a_plain_implementation(
+    encoder: LateEncoder, folder: Path, side: Any, length: int, marker: str
+) -> None:
+    """Documents keep all tokens but punctuation; queries are expanded by [MASK], which is not attended to."""
+    found = encoder.encode(TEXTS, side)
     assert (found.vectors.dtype, found.vectors.shape[1], found.cut) == (np.float32, 16, 1)
-    skipped = {VOCABULARY.index(sign) + 5 for sign in string.punctuation}
+    skipped = {VOCABULARY.index(sign) + 5 for sign in string.punctuation} if side == "document" else set()
     for row, text in enumerate(TEXTS):
         own = slice(found.offsets[row], found.offsets[row + 1])
         if not text.strip():
             assert own.start == own.stop
             continue
-        ids = numbers(text, 20, "[unused1]")
-        kept = [place for place, number in enumerate(ids) if number not in skipped]
-        assert found.ids[own].tolist() == [ids[place] for place in kept]
-        expected = plain_tokens(folder, projection(folder), ids, len(ids))[kept]
+        ids = numbers(text, length, marker)
+        expanded = ids + [4] * (length - len(ids) if side == "query" else 0)
+        kept = [place for place, number in enumerate(expanded) if number not in skipped]
+        assert found.ids[own].tolist() == [expanded[place] for place in kept]
+        expected = plain_tokens(folder, projection(folder), expanded, len(ids))[kept]
         np.testing.assert_allclose(found.vectors[own], expected, atol=1e-5)
-
-
-def test_queries_are_expanded_by_masks_that_are_not_attended_to(encoder: LateEncoder, folder: Path) -> None:
-    found = encoder.encode(TEXTS, "query")
-    assert np.diff(found.offsets).tolist() == [12 if text.strip() else 0 for text in TEXTS]
-    for row, text in enumerate(TEXTS):
-        if text.strip():
-            own = slice(found.offsets[row], found.offsets[row + 1])
-            ids = numbers(text, 12, "[unused0]")
-            expanded = ids + [4] * (12 - len(ids))
-            assert found.ids[own].tolist() == expanded  # punctuation is no document's here, so it stays
-            expected = plain_tokens(folder, projection(folder), expanded, len(ids))
-            np.testing.assert_allclose(found.vectors[own], expected, atol=1e-5)
 
 
 def make_stanford(folder: Path, late: Path) -> Path:

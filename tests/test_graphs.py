@@ -13,15 +13,14 @@ import pytest
 
 from rnnreranker.data.document import Document
 from rnnreranker.encode.kinds import LateEncoder, PairScorer, SparseEncoder
-from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.postings.part import ImpactParams, ImpactPart
 from rnnreranker.parts.tokens.part import TokenParams, TokensPart
 from tests.test_cross_encoder import PAIRS, many_pairs
-from tests.test_encode_late import TEXTS, VOCABULARY
+from tests.test_encode_late import TEXTS
 from tests.test_impacts import make_masked_model
-from tests.tiny_encoder import make_cross_encoder, make_encoder, make_texts
+from tests.tiny_encoder import make_cross_encoder, make_late, make_texts
 
 pytest.importorskip("onnx")
 pytest.importorskip("sentence_transformers")
@@ -35,9 +34,7 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def late(tmp_path_factory: pytest.TempPathFactory) -> str:
-    place = tmp_path_factory.mktemp("late")
-    make_late_base(str(make_encoder(place / "bert", VOCABULARY)), place / "late", 16)
-    return str(place / "late")
+    return str(make_late(tmp_path_factory.mktemp("late") / "late"))
 
 
 @pytest.fixture(scope="module")

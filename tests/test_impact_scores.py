@@ -17,7 +17,6 @@ from rnnreranker.methods.feedback.base import Feedback
 from rnnreranker.methods.retrieve.base import run_of_rows
 from rnnreranker.parts.postings.source import ImpactSource, QueryImpacts
 from rnnreranker.runs import Run
-from tests.test_impact_search import of_index, of_search, world  # noqa: F401  a fixture
 from tests.test_impacts import made_up, written
 
 DOCIDS = [f"d{row}" for row in range(60)]

@@ -16,7 +16,8 @@ from rnnreranker.encode.model_folder import term_counts
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
 from rnnreranker.runs import Run
-from tests.test_impacts import WORDS, make_masked_model, run_index, run_search
+from tests.test_impacts import make_masked_model, run_index, run_search
+from tests.tiny_encoder import WORDS
 
 pytest.importorskip("sentence_transformers")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,27 +15,16 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.parts.postings import source as postings
 from rnnreranker.parts.postings.source import ImpactSource, whole
+from tests.tiny_encoder import make_masked
 
-WORDS = [f"w{number}" for number in range(40)]
 TEXTS = ["w1 w2 w3", "w4", "", "w5 w6 w7 w8 w1 w1", "  ", "w9 " * 90, "w4", "w30 w31 w2"]
 
 pytest.importorskip("sentence_transformers")
 
 
-def make_masked_model(folder: Path, kind: str = "BertForMaskedLM", words: int = 45) -> Path:
-    """A folder with a BERT of two layers and made-up weights, and a tokenizer of 45 words."""
-    import transformers
-
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=words, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64, initializer_range=0.4,
-    )  # fmt: skip
-    getattr(transformers, kind)(config).save_pretrained(folder)
-    transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
-    return folder
+def make_masked_model(folder: Path, **config: Any) -> Path:
+    """A masked-language model whose words have weights of different sizes."""
+    return make_masked(folder, initializer_range=0.4, **config)
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +176,7 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
 
 def test_a_tokenizer_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its tokenizer has token 44, its model 30 embeddings"):
-        SparseEncoder.load(str(make_masked_model(tmp_path / "few", words=30)))
+        SparseEncoder.load(str(make_masked_model(tmp_path / "few", vocab_size=30)))
 
 
 def test_queries_of_another_vocabulary_are_refused(folder: Path, tmp_path: Path) -> None:

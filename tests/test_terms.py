@@ -7,18 +7,16 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs
+from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
-from rnnreranker.methods.retrieve.bm25 import Bm25Params
-from rnnreranker.methods.retrieve.bm25s import Bm25sRetriever
-from rnnreranker.methods.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.postings.source import bm25_weights
 from rnnreranker.runs import Run
@@ -57,20 +55,15 @@ def indexed(folder: Path, texts: dict[str, str], *flags: str) -> Path:
     return folder / "index"
 
 
-def by_bm25s(path: Path, topics: dict[str, str], hits: int = 1000, **params: float) -> Run:
-    """The run of BM25 without Java."""
+def retrieved(
+    path: Path, topics: dict[str, str], hits: int = 1000, threads: int = 1, method: str = "tf-idf", **params: Any
+) -> Run:
+    """The run of a retriever over the words of an index."""
     inputs = Inputs(topics=topics, terms=open_index(str(path)).term_source)
-    retriever = Bm25sRetriever(inputs, Bm25Params(**params), threads=2)
+    retriever = find("retriever", method)(inputs, make_params("retriever", method, params), threads=threads)
     retriever.check()
-    return retriever.retrieve(hits)
-
-
-def retrieved(path: Path, topics: dict[str, str], hits: int = 1000, threads: int = 1, **params: str) -> Run:
-    """The run of TF-IDF."""
-    inputs = Inputs(topics=topics, terms=open_index(str(path)).term_source)
-    retriever = TfIdfRetriever(inputs, TfIdfParams(**params), threads=threads)  # type: ignore[arg-type]
-    retriever.check()
-    return retriever.retrieve(hits)
+    found: Run = retriever.retrieve(hits)
+    return found
 
 
 def in_order(scores: dict[str, float], hits: int = 1000) -> list[tuple[str, float]]:
@@ -148,7 +141,8 @@ def test_chinese_words(tmp_path: Path) -> None:
     path = indexed(tmp_path, CHINESE, "--parts", "terms:language=zh")
     source = open_index(str(path)).term_source
     assert {"北京大学", "北京", "大学", "2024", "dna"} < set(source.vocabulary)
-    for run in (found(path, {"q": "北京下雨吗", "r": "dna 2024年？"}) for found in (retrieved, by_bm25s)):
+    for method in ("tf-idf", "bm25s"):
+        run = retrieved(path, {"q": "北京下雨吗", "r": "dna 2024年？"}, method=method)
         assert [docid for docid, _ in run["q"]] == ["b"]  # 北京大学 is a word of its own
         assert [docid for docid, _ in run["r"]] == ["d"]
     assert describe(path)["parts"]["terms"]["settings"] == {"language": "zh", "stemmer": "none"}

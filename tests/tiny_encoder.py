@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,50 +19,45 @@ from rnnreranker.parts.vectors import QueryVectors, VectorSource, open_vectors
 from rnnreranker.runs import Run
 
 WORDS = [f"w{number}" for number in range(40)]
+LATE_WORDS = [*WORDS, *string.punctuation, "[unused0]", "[unused1]"]
 QUERIES, DOCUMENTS, DIMENSION = 24, 60, 32
 
 
-def make_encoder(folder: Path, words: Sequence[str] = WORDS, size: int = DIMENSION, length: int = 64) -> Path:
+def make_encoder(
+    folder: Path, words: Sequence[str] = WORDS, size: int = DIMENSION, length: int = 64, kind: str = "BertModel",
+    seed: int = 0, **config: Any,
+) -> Path:  # fmt: skip
     """A BERT of two layers with a vocabulary of these words, in vectors of `size` numbers, as a transformers folder."""
-    from transformers import BertConfig, BertModel, BertTokenizer
+    import transformers
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=5 + len(words), hidden_size=size, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=2 * size, max_position_embeddings=length,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
-    tokenizer = BertTokenizer.from_pretrained(folder, model_max_length=length)
+    torch.manual_seed(seed)
+    sizes = {"vocab_size": 5 + len(words), "hidden_size": size, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 2 * size, "max_position_embeddings": length, **config}
+    getattr(transformers, kind)(transformers.BertConfig(**sizes)).save_pretrained(folder)
+    tokenizer = transformers.BertTokenizer.from_pretrained(folder, model_max_length=length)
     assert tokenizer(words[3])["input_ids"] == [2, 8, 3]
     tokenizer.save_pretrained(folder)
     return folder
 
 
 def make_cross_encoder(folder: Path, seed: int = 0, labels: int = 1) -> Path:
-    """A folder with a BERT of two layers that tells pairs of texts of 40 words apart, at most 64 tokens long."""
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
-
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
-    torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=45, hidden_size=DIMENSION, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64, initializer_range=0.2, num_labels=labels,
-    )  # fmt: skip
-    BertForSequenceClassification(config).save_pretrained(folder)
-    BertTokenizer.from_pretrained(folder, model_max_length=64).save_pretrained(folder)
-    return folder
+    """As `make_encoder`, a model that tells pairs of texts apart."""
+    kind = "BertForSequenceClassification"
+    return make_encoder(folder, kind=kind, seed=seed, initializer_range=0.2, num_labels=labels)
 
 
-def make_masked(folder: Path, words: Sequence[str] = WORDS) -> Path:
+def make_masked(folder: Path, words: Sequence[str] = WORDS, **config: Any) -> Path:
     """As `make_encoder`, a masked-language model."""
-    from transformers import BertConfig, BertForMaskedLM
+    return make_encoder(folder, words, kind="BertForMaskedLM", **config)
 
-    config = BertConfig.from_pretrained(make_encoder(folder, words))
-    torch.manual_seed(0)
-    BertForMaskedLM(config).save_pretrained(folder)
+
+def make_late(folder: Path) -> Path:
+    """A late-interaction encoder of the BERT of `make_encoder` in the folder `bert` beside it, 16 numbers a token."""
+    from rnnreranker.encode.late import make_late_base
+
+    make_late_base(str(make_encoder(folder.with_name("bert"), LATE_WORDS)), folder, 16)
     return folder
 
 
