@@ -83,9 +83,9 @@ def test_the_same_code_computes_on_devices(world: Path, part: str) -> None:
 
 
 def test_pairs_are_scored_on_devices(world: Path) -> None:
-    name, pairs = str(world / "cross"), list(zip(TEXTS, TEXTS[::-1], strict=True))
-    usual = PairScorer.load(name)
-    two, half = (PairScorer.load(name, devices=one) for one in (Devices(("cpu", "cpu")), Devices(("cpu",), "bfloat16")))
+    pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
+    where = (None, Devices(("cpu", "cpu")), Devices(("cpu",), "bfloat16"))
+    usual, two, half = (PairScorer.load(str(world / "cross"), devices=one) for one in where)
     scores = usual.score(pairs).scores
     assert two.score(pairs).scores.tobytes() == scores.tobytes()
     assert np.abs(half.score(pairs).scores - scores).max() < 0.1

@@ -15,6 +15,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.parts.postings import source as postings
 from rnnreranker.parts.postings.source import ImpactSource, whole
+from rnnreranker.runs import Run
 from tests.tiny_encoder import make_masked
 
 TEXTS = ["w1 w2 w3", "w4", "", "w5 w6 w7 w8 w1 w1", "  ", "w9 " * 90, "w4", "w30 w31 w2"]
@@ -48,8 +49,8 @@ def plain_weights(folder: Path, text: str) -> np.ndarray:
 
 
 def test_weights_are_those_of_a_plain_implementation(encoder: SparseEncoder, folder: Path) -> None:
-    found = encoder.encode(TEXTS, "document").weights
-    assert found.shape == (len(TEXTS), 45)
+    found, cut = encoder.encode(TEXTS, "document")
+    assert (found.shape, cut, encoder.encode([], "query").weights.shape) == ((len(TEXTS), 45), 1, (0, 45))
     assert found.dtype == np.float32
     for row, text in enumerate(TEXTS):
         if text.strip():
@@ -57,14 +58,6 @@ def test_weights_are_those_of_a_plain_implementation(encoder: SparseEncoder, fol
             assert found[row].nnz > 0
         else:
             assert found[row].nnz == 0
-
-
-def test_weights_depend_on_neither_order_nor_threads(encoder: SparseEncoder) -> None:
-    one = encoder.encode(TEXTS, "document", threads=1)
-    other = encoder.encode(TEXTS[::-1], "document", threads=3)
-    assert one.cut == other.cut == encoder.count_cut(TEXTS, "document") == 1
-    np.testing.assert_array_equal(one.weights.toarray(), other.weights.toarray()[::-1])
-    assert encoder.encode([], "query").weights.shape == (0, 45)
 
 
 def written(tmp_path: Path, matrix: csr_matrix, docids: list[str], factor: float | None = 100.0) -> ImpactSource:
@@ -145,32 +138,19 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
     (tmp_path / "docs.tsv").write_text("a\tw1 w2\nb\tw3 w4\nc\tw5\ne\t \n" + "long\t" + "w9 " * 90 + "\n")
     (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw5\n")
     index, run = tmp_path / "index", tmp_path / "run.txt"
-    of_index = [
-        "--documents",
-        tmp_path / "docs.tsv",
-        "--output",
-        index,
-        "--parts",
-        "impact",
-        "--impact-encoder",
-        folder,
-    ]
-    assert run_index(*of_index) == 0
-    said = capsys.readouterr().err
-    assert "1 text cut at 64 tokens" in said
-    assert run_index(*of_index) == 0
-    assert "already complete" in capsys.readouterr().err
+    of_index = ["--documents", tmp_path / "docs.tsv", "--output", index, "--impact-encoder", folder, "--parts"]
+    assert run_index(*of_index, "impact") == 0
+    assert "1 text cut at 64 tokens" in capsys.readouterr().err
     with pytest.raises(InputError, match=r"holds an index of other impact;"):
-        run_index(*of_index, "--parts", "impact:factor=10")
+        run_index(*of_index, "impact:factor=10")
     search = ["--index", index, "--topics", tmp_path / "topics.tsv", "--rerank", "none", "--output", run]
     assert run_search(*search, "--retriever", "impact") == 0
-    lines = [line.split() for line in run.read_text().splitlines()]
-    assert {line[0] for line in lines} == {"q1", "q2"}
-    assert "e" not in {line[2] for line in lines}
-    assert next(line[2] for line in lines if line[0] == "q1") == "a"
+    found = Run.read(run)
+    assert (found.qids, found["q1"][0][0]) == (("q1", "q2"), "a")
+    assert "e" not in {docid for qid in found for docid, _ in found[qid]}
     assert run_search(*search, "--retriever", "impact:query_weights=counts") == 0
-    counted = [line.split() for line in run.read_text().splitlines()]
-    in_hundredths = np.array([float(line[4]) * 100 for line in counted])  # sums of weights, stored times 100
+    found = Run.read(run)
+    in_hundredths = np.array([score * 100 for qid in found for _, score in found[qid]])  # sums of stored weights
     np.testing.assert_allclose(in_hundredths, np.rint(in_hundredths), rtol=1e-5)
 
 

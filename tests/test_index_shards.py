@@ -78,7 +78,6 @@ def test_shares_are_encoded_once_and_put_together(
             ["--shard-id", "0", "--shard-num", "3", "--parts", "bm25"],
             "--shard-id 0: shares are of dense, impact, tokens",
         ),
-        (["--backend", "loky", "--address", "x"], "--address x goes with --backend dask or ray"),
     ],
 )
 @pytest.mark.usefixtures("as_command")

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.base.errors import InputError, MissingDependencyError
-from rnnreranker.encode.words import analysis
+from rnnreranker.base.errors import InputError
 from rnnreranker.encode.words.analysis import bmes_tags, language_of, word_spans, words
 
 NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
@@ -62,10 +61,9 @@ def test_language_of_a_text() -> None:
     st.text(alphabet=st.one_of(st.characters(codec="utf-8"), st.sampled_from("他来到了北京大学 ab1。，")), max_size=40)
 )
 def test_spans_ascend_and_tags_tell_them(text: str) -> None:
-    languages = ["en"]
-    if jieba_available():
-        languages.append("zh")
-    for language in languages:
+    for language in ("en", "zh"):
+        if language == "zh":
+            pytest.importorskip("jieba", reason=NEEDS_JIEBA)
         found = word_spans(text, language)  # type: ignore[arg-type]
         assert all(any(map(str.isalnum, text[start:end])) for start, end in found)
         assert all(one[1] <= other[0] for one, other in pairwise(found))
@@ -73,11 +71,3 @@ def test_spans_ascend_and_tags_tell_them(text: str) -> None:
         begun = [place for place, tag in enumerate(tags) if tag == "B"]
         ended = [place + 1 for place, tag in enumerate(tags) if tag == "E"]
         assert list(zip(begun, ended, strict=True)) == [span for span in found if span[1] - span[0] > 1]
-
-
-def jieba_available() -> bool:
-    try:
-        analysis.load_jieba()
-    except MissingDependencyError:
-        return False
-    return True

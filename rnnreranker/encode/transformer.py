@@ -183,9 +183,10 @@ class TorchModel:
     def computed(self, features: dict[str, Any], task: TextKind) -> torch.Tensor:
         output = self.modules(dict(features), task=task)[self.kind.output]
         output = (output.to_dense() if output.is_sparse else output).float()
-        if self.kind.of == "SparseEncoder" and self.modules.max_active_dims is not None:
-            kept = torch.topk(output, self.modules.max_active_dims, dim=1)
-            output = torch.zeros_like(output).scatter_(1, kept.indices, kept.values)
+        if self.kind.of == "SparseEncoder":
+            from sentence_transformers.util import select_max_active_dims
+
+            output = select_max_active_dims(output, self.modules.max_active_dims)
         if self._dense:
             output = output[:, : self._dense.get("truncate_dim")]
             output = torch.nn.functional.normalize(output, dim=1) if self._dense["normalize"] else output
