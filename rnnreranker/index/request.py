@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -98,8 +97,7 @@ class IndexRequest(ComputesOnDevices, Request):
         """
         first = None
         if not isinstance(self.documents, str) or local.files_of(self.documents, "documents"):
-            with contextlib.suppress(*() if self.without_texts else (InputError,)):  # who reads all says what is wrong
-                first = next(self.read(), None)
+            first = next(self.read(), None)
         forms = {one.name: one for one in forms_of(self.parts)}
         if first is None or first.vector is None or not (self.without_texts or "dense" in forms):
             return self
