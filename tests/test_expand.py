@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
@@ -12,28 +10,13 @@ from rnnreranker import QueryVectors, Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params, names
 from rnnreranker.methods.rerank import RnnReranker
-from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
-
-# K = 2 nearest on a line, by hand: 0 - 1 - 2 and 3 - 4 - 5 are two groups, 6 is alone and nobody's neighbour
-EDGES = [[1, 2], [0, 2], [1, 0], [4, 5], [3, 5], [4, 3], [0, 3]]
-WEIGHTS = [[0.9, 0.5], [0.9, 0.8], [0.8, 0.5], [0.7, 0.6], [0.7, 0.75], [0.75, 0.6], [0.1, 0.1]]
-
-
-class HandGraph(NeighbourGraph):
-    def __init__(self) -> None:
-        self.path, self.docids = Path("hand"), [f"d{row}" for row in range(7)]
-        self.edges, self.weights = np.array(EDGES, dtype=np.uint32), np.array(WEIGHTS, dtype=np.float16)
-        self.rows = ArrayVectors(self.edges).rows  # type: ignore[method-assign]
 
 
 def expander(name: str, inputs: Inputs, missing: str = "error", **values: object):  # type: ignore[no-untyped-def]
     return find("expander", name)(inputs, make_params("expander", name, values), missing=missing)
-
-
-def by_hand(**values: object):  # type: ignore[no-untyped-def]
-    return expander("neighbours", Inputs(neighbours=HandGraph()), k=2, **values)
 
 
 @pytest.fixture(scope="module")

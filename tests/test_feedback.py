@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.methods.feedback.base import Feedback
 from rnnreranker.parts.postings.source import QueryImpacts
 from rnnreranker.search.__main__ import main as search
+from tests.test_impacts import written
 
 
 def feedback(name: str, **values: Any) -> Feedback:
@@ -53,19 +53,11 @@ def vectors() -> tuple[np.ndarray, list[np.ndarray]]:
 
 
 @pytest.mark.jvm
-def test_average_is_that_of_pyserini(oracle: Any, vectors: tuple) -> None:
-    rule, ours = oracle.DenseVectorAveragePrf(), feedback("average")
-    for query, documents in zip(*vectors, strict=True):
-        expected = rule.get_prf_q_emb(query, [Result(vector) for vector in documents])
-        assert ours.of_vectors(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
-@pytest.mark.jvm
-@pytest.mark.parametrize("numbers", [(0.4, 0.6, 0.1, 5, 0), (0.9, 0.1, 0.1, 3, 0), (1.0, 0.75, 0.15, 2, 2)])
-def test_rocchio_is_that_of_pyserini(oracle: Any, vectors: tuple, numbers: tuple) -> None:
-    rule = oracle.DenseVectorRocchioPrf(*numbers)
-    alpha, beta, gamma, top, bottom = numbers
-    ours = feedback("rocchio", fb_alpha=alpha, fb_beta=beta, fb_gamma=gamma, fb_docs=top, fb_bottom_docs=bottom)
+@pytest.mark.parametrize("numbers", [(), (0.4, 0.6, 0.1, 5, 0), (0.9, 0.1, 0.1, 3, 0), (1.0, 0.75, 0.15, 2, 2)])
+def test_average_and_rocchio_are_those_of_pyserini(oracle: Any, vectors: tuple, numbers: tuple) -> None:
+    rule = oracle.DenseVectorRocchioPrf(*numbers) if numbers else oracle.DenseVectorAveragePrf()
+    names = ("fb_alpha", "fb_beta", "fb_gamma", "fb_docs", "fb_bottom_docs")[: len(numbers)]
+    ours = feedback("rocchio" if numbers else "average", **dict(zip(names, numbers, strict=True)))
     for query, documents in zip(*vectors, strict=True):
         expected = rule.get_prf_q_emb(query, [Result(vector) for vector in documents])
         assert ours.of_vectors(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
@@ -142,31 +134,18 @@ def test_rocchio_and_average_over_impacts_by_hand() -> None:
     assert mean.toarray()[0] == pytest.approx([0.5, 2, 1, 0, 0.5, 0])
 
 
-class Impacts:
-    """Impacts in memory: inner products with a few rows, as an ImpactSource finds them."""
-
-    def __init__(self, documents: Any) -> None:
-        self.documents = documents
-
-    def search(self, queries: Any, hits: int, threads: int | None = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        scores = (queries.numbers @ self.documents.T).toarray().astype(np.float64)
-        found = [np.argsort(-own, kind="stable")[: min(hits, np.count_nonzero(own))] for own in scores]
-        return [own[best] for own, best in zip(scores, found, strict=True)], found
-
-    def weights(self, rows: np.ndarray) -> Any:
-        return self.documents[rows]
-
-
-def test_impacts_search_again_with_the_words_of_the_first_documents() -> None:
-    source: Any = Impacts(rows({0: 2, 1: 4}, {0: 1, 1: 1, 2: 1}, {1: 9}, {5: 3}))
+def test_impacts_search_again_with_the_words_of_the_first_documents(tmp_path: Path) -> None:
+    documents = rows({0: 2, 1: 4}, {0: 1, 1: 1, 2: 1}, {1: 9}, {5: 3})
+    inputs = Inputs(impacts=written(tmp_path, documents, ["a", "b", "c", "d"], None))
+    again = find("retriever", "impact")(inputs, feedback=feedback("rm3", fb_docs=2))
     queries = QueryImpacts(rows({0: 1}, {4: 1}))  # the second finds nothing
-    again = find("retriever", "impact")(Inputs(impacts=source), feedback=feedback("rm3", fb_docs=2))
-    found = again.queries_again(queries, again.search(queries, 2))
-    expected = feedback("rm3").of_impacts(queries.numbers[0], source.documents[:2], np.array([2.0, 1.0]))
-    assert found.numbers.toarray()[0] == pytest.approx(expected.toarray()[0])
-    assert found.numbers.toarray()[1].tolist() == queries.numbers.toarray()[1].tolist()
-    assert source.search(queries, 4)[1][0].tolist() == [0, 1]
-    assert set(source.search(found, 4)[1][0].tolist()) == {0, 1, 2}  # document 2 has none of the query's words
+    first = again.search(queries, 2)
+    found = again.queries_again(queries, first)
+    expected = feedback("rm3").of_impacts(queries.weights[0], documents[first[1][0]], first[0][0])
+    assert found.weights.toarray()[0] == pytest.approx(expected.toarray()[0])
+    assert found.weights.toarray()[1].tolist() == queries.weights.toarray()[1].tolist()
+    assert again.search(queries, 4)[1][0].tolist() == [0, 1]
+    assert set(again.search(found, 4)[1][0].tolist()) == {0, 1, 2}  # document 2 has none of the query's words
 
 
 TEXTS = ("wing of a plane", "a wing lifts", "wing and lift of planes", "lift force", "bread oven", "oven heat", "river")
@@ -217,16 +196,14 @@ def test_an_index_without_document_vectors_is_named(lucene: Path, monkeypatch: p
         find("retriever", "bm25")(inputs, feedback=feedback("rm3")).retrieve(4)
 
 
-def refusals() -> Sequence[tuple[list[str], str]]:
-    return (
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
         (["--retriever", "dense", "--prf", "rm3"], "prf rm3: is for retriever bm25 or impact, not for dense"),
-        (["--retriever", "bm25", "--prf", "average"], "prf average: is for retriever dense or impact, not for bm25"),
         (["--retriever", "dense", "--prf", "rochio"], "--prf rochio: rochio: no such feedback; did you mean rocchio"),
         (["--run", "run.txt", "--prf", "rocchio"], "--prf searches again: not with --run"),
-    )
-
-
-@pytest.mark.parametrize(("flags", "message"), refusals())
+    ],
+)
 def test_the_command_refuses(flags: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         search(["--index", "no-such-index", "--query", "a", *flags])

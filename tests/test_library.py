@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tiny_encoder import make_encoder
 
-from rnnreranker import QueryVectors, RnnParams, build_index, evaluate_run, make_labels, open_index
+from rnnreranker import QueryVectors, build_index, evaluate_run, make_labels, open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main as evaluate
 from rnnreranker.index.__main__ import main as index
@@ -137,17 +137,13 @@ def test_python_is_quiet_unless_asked(
         ({"rerank": "rnn:k=0"}, "rerank=rnn:k=0: k=0: expected an integer >= 1"),
         ({"hitz": 5}, "no argument hitz, did you mean hits?"),
         ({"retrieve": "dense", "fuse": "rrf"}, "fuse=rrf: joins several retrievers, not retrieve=dense"),
-        *(({"hits": wrong}, f"hits={wrong!r}: expected an integer >= 1") for wrong in (0, 2.5, "ten", True, None)),
-        *(({"hits": wrong}, "expected an integer >= 1") for wrong in (float("nan"), 10**30, np.array([5]))),
-        *(({"batch_size": wrong}, f"batch_size={wrong!r}: expected an integer >= 1") for wrong in (0, "two", None)),
-        *(({"threads": wrong}, f"threads={wrong!r}: expected an integer >= 1 or none") for wrong in (0, "two", True)),
+        *(({"hits": wrong}, "expected an integer >= 1") for wrong in (2.5, "ten", True, None, 10**30, np.array([5]))),
+        ({"threads": 0}, "threads=0: expected an integer >= 1 or none"),
         ({"remove_query": "maybe"}, "remove_query='maybe': expected true or false"),
         ({"retrieve": 5}, "retrieve=5: expected a text or Mapping or Written or Sequence or none"),
-        ({"rerank": RnnParams()}, "expected a text or Mapping or Written or Sequence or none"),
         ({"hits": 0, "device": 5}, "device=5: expected a text or none; hits=0: expected an integer >= 1"),
         ({"encoded_queries": [[1.0]]}, "encoded_queries=[[1.0]]: expected a text or Path or QueryVectors or ndarray"),
         ({"encoded_queries": np.ones((3, 2))}, "encoded_queries: 3 rows for 2 topics; expected one for each"),
-        ({"topics": ["w1"]}, "topics=['w1']: expected a text or Path or Mapping or none"),
         ({"run": {"q1": {"d1": 1.0}}}, "run={'q1': {'d1': 1.0}}: expected a text or Path or Run or none"),
     ],
 )
@@ -166,14 +162,11 @@ def test_numbers_and_arrays_are_those_that_they_equal(world: Path) -> None:
         assert same.to_dict() == plain.to_dict()
     labels = make_labels(plain, QRELS, index, depth=np.int32(5), topics=TOPICS, encoded_queries=vectors)
     assert [len(labels[qid].docids) >= 5 for qid in labels.qids] == [True, True]
-    labels = make_labels(plain, QRELS, index, depth=5, encoded_queries=QueryVectors(tuple(TOPICS), vectors))
-    assert len(labels) == 2
     with pytest.raises(InputError, match="topics"):  # which row is which query?
         make_labels(plain, QRELS, index, encoded_queries=vectors)
     assert index.search(TOPICS, hits=7, device="cpu", encoded_queries=vectors).to_dict() == plain.to_dict()
-    for wrong in ({"depth": "five"}, {"jobs": 0}, {"shard_size": True}, {"relevant": 0}):
-        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: expected an integer >= 1"):
-            make_labels(plain, QRELS, index, topics=TOPICS, **wrong)
+    with pytest.raises(InputError, match=r"depth='five': expected an integer >= 1.*; jobs=0: expected"):
+        make_labels(plain, QRELS, index, topics=TOPICS, depth="five", jobs=0)
     for name, wrong in (("qrels", 5), ("run", None), ("method", 5)):
         with pytest.raises(InputError, match=f"^{name}.*: expected a (text|name)|^{name}: .*; expected a name"):
             make_labels(**{"run": plain, "qrels": QRELS, "index": index, "topics": TOPICS, name: wrong})
@@ -188,7 +181,6 @@ def test_numbers_and_arrays_are_those_that_they_equal(world: Path) -> None:
         ([("d1", "a"), ("d2", 5)], 'documents: entry 2: "text" is a int; expected a string'),
         ([("d1", "a", [1, 2]), ("d2", "b", "no")], "documents: entry 2: a vector that is no list of finite numbers"),
         ([{"id": "d1", "title": "t"}], "documents: entry 1: keys .'id', 'title'.; expected"),
-        (5, "documents: a int; expected a name, a file"),
         (b"x", "documents: a bytes; expected a name"),
         ("", "documents: an empty name"),
         ([("d1", "a"), ("d1", "b")], "d1"),
@@ -204,13 +196,10 @@ def test_documents_that_are_refused(documents: list, message: str, world: Path, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"threads": "two"}, "threads='two': expected an integer >= 1 or none"),
         ({"threads": 0, "overwrite": "maybe"}, "threads=0: .*; overwrite='maybe': expected true or false"),
-        ({"output": None}, "output: got None; expected the name of a folder"),
         ({"output": ""}, "output: got ''; expected the name of a folder"),
         ({"parts": 5}, "parts: got 5; expected names of parts"),
         ({"fields": [1]}, "fields [[]1[]]: expected title,text or text"),
-        ({"fields": 5}, "fields 5: expected title,text or text"),
         (
             {"device": 5, "compute_dtype": 5, "from_index": 5},
             "device=5: .*compute_dtype=5: .*from_index=5: ",

@@ -96,8 +96,6 @@ def test_an_encoder_makes_an_index_and_its_queries(command: Command, collection:
     done = command("search", *searching, "--output", collection / "dense.txt")
     assert done.returncode == 0, done.stderr
     assert Run.read(collection / "dense.txt").ranked("q1") == ["d1", "d3", "d2"]
-    wrong = command("index", *argv, "--encoder", "hashed:pooling=cls", "--overwrite")
-    assert wrong.returncode == 0  # what counts of the settings is the encoder's affair
     unknown = command("index", "--documents", collection / "documents.jsonl", "--encoder", "hashd", "--output", "x")
     assert (unknown.returncode, "did you mean hashed?" in unknown.stderr) == (2, True)
 
@@ -112,9 +110,6 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
     labels = SoftLabels.read(collection / "labels.parquet")
     assert (labels["q1"].docids, labels["q1"].scores.tolist()) == (["d3", "d1", "d2"], [1.75, 1.0, 1.0])
     assert labels.metadata["params"] == {"of_query": 0.25, "context": 3}
-    foreign = command("labels", "--method", "evidence:of_query=0.5", *argv)
-    said = "error: --method evidence:of_query=0.5,normalization=none: no setting of_query, "
-    assert (foreign.returncode, foreign.stderr.startswith(said)) == (2, True)
     without = command("labels", "--method", "shared-words", *argv[4:])
     said = "error: --method shared-words needs --index (where texts come from); "
     assert (without.returncode, without.stderr) == (
@@ -141,9 +136,6 @@ def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Pa
     record = json.loads((tmp_path / "out" / "training.json").read_text())
     assert (record["params"]["loss"], record["params"]["sharpness"]) == ("best-positive", 0.5)
     assert record["history"][0]["loss"] != record["history"][0]["kl"]
-    foreign = command("train", *argv, "--loss", "kl:sharpness=2")
-    assert foreign.returncode == 2
-    assert foreign.stderr.startswith("error: --model query: --loss kl:sharpness=2: no setting")
 
 
 def test_a_retriever_works_alone_and_joined_with_others(command: Command, collection: Path) -> None:
@@ -201,8 +193,6 @@ def test_a_part_is_made_searched_and_made_again(command: Command, collection: Pa
     done = command("search", *searching, "--retriever", "hamming", "--output", collection / "near.txt")
     assert done.returncode == 0, done.stderr
     assert Run.read(collection / "near.txt")["q1"][0] == ("d1", 0.0)  # the same text
-    done = command("search", *searching, "--retriever", "hamming:farthest=0", "--output", collection / "same.txt")
-    assert Run.read(collection / "same.txt").ranked("q1") == ["d1"]
     again = ["--output", coded, "--parts"]
     assert "already complete, 3 documents" in command("index", *again, "codes:bits=16").stderr
     assert "codes of 3 documents" in command("index", *again, "codes:bits=24").stderr
@@ -210,11 +200,8 @@ def test_a_part_is_made_searched_and_made_again(command: Command, collection: Pa
     assert command("index", "--check", coded).returncode == 0
     assert command("index", "--append", *_more(collection), "--output", coded).returncode == 0
     assert np.load(coded / "codes" / "codes.npy").shape == (4, 3)
-    for flags, said in (
-        (["codes:bits=4"], "error: --parts codes:bits=4: bits=4: expected an integer >= 8\n"),
-        (["code"], "error: --parts code: code: no such part; did you mean codes?\n"),
-    ):
-        assert command("index", *again, *flags).stderr == said
+    said = "error: --parts code: code: no such part; did you mean codes?\n"
+    assert command("index", *again, "code").stderr == said
     (coded / "codes" / "codes.npy").write_bytes(b"damaged")
     done = command("search", *searching, "--retriever", "hamming", "--output", collection / "lost.txt")
     assert (done.returncode, "codes.npy: has 7 bytes, but was written with" in done.stderr) == (2, True)
@@ -235,8 +222,6 @@ def test_feedback_and_an_expander(command: Command, collection: Path, coded: Pat
         done = command("search", *searching, *flags, "--output", collection / "out.txt")
         assert done.returncode == 0, done.stderr
     assert Run.read(collection / "out.txt").ranked("q1") == ["d1", "d3"]
-    wrong = command("search", *searching, "--prf", "softer:share=2", "--output", collection / "out.txt")
-    assert (wrong.returncode, "share=2.0: expected a finite number" in wrong.stderr) == (2, True), wrong.stderr
 
 
 @pytest.fixture

@@ -62,16 +62,6 @@ def test_the_context_is_ordered_by_s_star_and_the_rest_follows(collection: tuple
         assert all(high > low for high, low in itertools.pairwise(scores[19:]))
 
 
-def test_results_do_not_depend_on_portions_threads_or_order(collection: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, queries, run = collection
-    whole = RnnReranker(source, threads=1).rerank(run, queries)
-    monkeypatch.setattr(RnnReranker, "at_once", 1)
-    shuffled = QueryVectors(queries.qids[::-1], queries.vectors[::-1].copy())
-    one_by_one = RnnReranker(source, threads=2).rerank(run, shuffled)
-    assert whole.to_dict() == one_by_one.to_dict()
-    assert [list(whole[qid]) for qid in whole] == [list(one_by_one[qid]) for qid in whole]
-
-
 def test_ties_are_broken_by_docid() -> None:
     vector = np.ones((1, 4), dtype=np.float32)
     source = ArrayVectors(np.repeat(vector, 3, axis=0), ["b", "c", "a"])
@@ -114,8 +104,8 @@ def test_a_query_without_entries_stays(collection: tuple) -> None:
     assert RnnReranker(source).rerank(run, queries).to_dict().keys() == {"q0", "q1"}
 
 
-@pytest.mark.parametrize("name", ["prf", "prf:feedback=average", "mmr", "regularise"])
-def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
+@pytest.mark.parametrize("name", ["rnn", "prf", "prf:feedback=average", "mmr", "regularise"])
+def test_scores_do_not_depend_on_portions_threads_or_the_order_of_queries(
     name: str, collection: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, queries, run = collection
@@ -128,13 +118,13 @@ def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
             return super().fetch(rows, out)
 
     noting, found = Noting(source.vectors, source.docids), []
-    for together in (1, 10 * source.dimension, 2**18):
-        monkeypatch.setattr(Reranker, "at_once", together)
-        inputs = Inputs(vectors=noting, query_vectors=queries)
-        inputs.compared = queries
+    chosen, turned = choose("reranker", name), QueryVectors(queries.qids[::-1], queries.vectors[::-1].copy())
+    for together, own, threads in ((1, queries, 1), (10 * source.dimension, turned, 2), (2**18, queries, 2)):
+        monkeypatch.setattr(chosen.method, "at_once", together)
+        inputs = Inputs(vectors=noting, query_vectors=own)
+        inputs.compared = own
         asked.clear()
-        chosen = choose("reranker", name)
-        found.append(chosen.method(inputs, chosen.params).rerank(Run.from_dict(ragged)))
+        found.append(chosen.method(inputs, chosen.params, threads=threads).rerank(Run.from_dict(ragged)))
         assert sum(asked) == sum(map(len, ragged.values()))
     assert len(asked) == 1
     for other in found[1:]:

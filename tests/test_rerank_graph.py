@@ -133,22 +133,6 @@ def test_search_without_queries_opens_no_vectors_and_no_model(
         search([*words, "--queries", "encoded", "--encoder", "minilm"])
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--queries", "none"], "--queries none: with vectors queries are encoded; give --from neighbours too"),
-    ],
-)
-def test_flags_that_do_not_go_together_are_refused(
-    index: Path, run: Run, tmp_path: Path, words: list[str], message: str
-) -> None:
-    run.write(tmp_path / "run.txt")
-    given = ["--index", str(index), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
-    with pytest.raises(InputError, match=message):
-        search([*given, "--output", str(tmp_path / "out.txt"), *words])
-    assert not (tmp_path / "out.txt").exists()
-
-
 def test_encoded_queries_need_the_vectors_of_the_graph(index: Path, run: Run, tmp_path: Path) -> None:
     run.write(tmp_path / "run.txt")
     other = tmp_path / "other"
@@ -158,4 +142,7 @@ def test_encoded_queries_need_the_vectors_of_the_graph(index: Path, run: Run, tm
     words = ["--index", str(other), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
     with pytest.raises(InputError, match=r"--queries encoded: .* has no vectors that its graph was made from"):
         search([*words, "--output", str(tmp_path / "out.txt"), "--from", "neighbours", "--queries", "encoded"])
+    with pytest.raises(InputError, match="--queries none: with vectors queries are encoded; give --from neighbours"):
+        search([*words, "--output", str(tmp_path / "out.txt"), "--queries", "none"])
+    assert not (tmp_path / "out.txt").exists()
     assert search([*words, "--output", str(tmp_path / "out.txt"), "--from", "neighbours"]) == 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from array_vectors import ArrayVectors
 
-from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
+from rnnreranker import QueryVectors, RnnParams, Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params, names
 from rnnreranker.methods.feedback.rocchio import RocchioParams
@@ -129,23 +129,6 @@ def test_zhong_meets_the_golden_numbers(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RIVALS)
-def test_context_rest_and_ties_are_those_of_rnn(name: str, collection: tuple) -> None:
-    source, queries, entries = collection
-    run = Run.from_dict(entries)
-    found = make_reranker(name, source, make_params("reranker", name, {"context": 9})).rerank(run, queries)
-    theirs = RnnReranker(source, RnnParams(context=9)).rerank(run, queries)
-    changed = 0
-    for qid in run:
-        before, after = [docid for docid, _ in run[qid]], [docid for docid, _ in found[qid]]
-        assert set(after[:9]) == set(before[:9])
-        assert after[9:] == before[9:]
-        assert after[9:] == [docid for docid, _ in theirs[qid]][9:]
-        assert sorted(found[qid], key=lambda pair: (-pair[1], pair[0])) == found[qid]
-        changed += after != before
-    assert changed  # the method did something
-
-
-@pytest.mark.parametrize("name", RIVALS)
 def test_equal_documents_stand_in_the_order_of_their_docids(name: str) -> None:
     alone = {"rank_weight": 0.0, "run_weight": 0.0, "probes": 1} if name == "jaccard-plain" else {}  # not the run
     found = rerank(name, [1, 2], {"b": [1, 1], "a": [1, 1], "c": [0, 1]}, **alone)
@@ -191,12 +174,6 @@ def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
     lost = Run.from_dict({"q0": {"gone": 9.0, **entries["q0"], "away": -9.0}})
     with pytest.raises(InputError, match=r"2 of 4 docids in the run are not in the index \(first: "):
         make_reranker(name, source).rows_of(lost)
-    skipped = make_reranker(name, source, missing="skip").rerank(lost, queries)["q0"]
-    assert [docid for docid, _ in skipped][2:] == ["gone", "away"]
-    with pytest.raises(InputError, match=r"1 of 1 docids in the run are not in the index \(first: gone\)"):
-        make_reranker(name, source, missing="skip").rerank(Run.from_dict({"q0": {"gone": 1.0}}), queries)
-    with pytest.raises(InputError, match="missing='skp': expected 'error' or 'skip'"):
-        make_reranker(name, source, missing="skp")  # type: ignore[arg-type]
 
 
 def test_bad_parameters_are_named_all_at_once() -> None:

@@ -121,24 +121,16 @@ def test_repro_eval_reads_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> No
     pytest.importorskip("repro_eval", reason="repro_eval is not installed")
     if importlib.util.find_spec("pkg_resources") is None:  # repro_eval 0.5 imports it; setuptools 82 has none any more
         monkeypatch.setitem(sys.modules, "pkg_resources", types.ModuleType("pkg_resources"))
-    from repro_eval.metadata import MetadataAnalyzer, MetadataHandler
+    from repro_eval.metadata import MetadataHandler
 
     monkeypatch.setattr("rnnreranker.search.ir_metadata.commit", lambda: "0043e382")  # a number for YAML 1.2
     annotated = world / "annotated"
     annotated.mkdir()
-    for name, k in (("one", "5"), ("other", "5"), ("wider", "8")):
-        found = search(world, f"{name}.txt", "--k", k)
-        handler = MetadataHandler(str(world / f"{name}.txt"), str(world / f"{name}.ir-metadata.yml"))
-        assert handler.get_metadata() == found
-        handler.write_metadata(str(annotated / f"{name}.txt"))
-        assert MetadataHandler.read_metadata(str(annotated / f"{name}.txt")) == found
-        stripped = MetadataHandler.strip_metadata(str(annotated / f"{name}.txt"))
-        run = Run.read(world / f"{name}.txt")
-        assert {qid: list(own) for qid, own in stripped.items()} == {qid: run.ranked(qid) for qid in run}
-    types_of = MetadataAnalyzer(str(annotated / "one.txt")).analyze_directory(str(annotated))
-    # the command is part of the implementation, and names the file that it writes
-    assert types_of == {"prImad": [str(annotated / "other.txt")], "prIMad": [str(annotated / "wider.txt")]}
-    same = MetadataAnalyzer.filter_by_baseline(str(annotated / "one.txt"), [str(annotated / "other.txt")])
-    assert same == []
-    tested = MetadataAnalyzer.filter_by_test_collection("index", [str(annotated / "wider.txt")])
-    assert tested == [str(annotated / "wider.txt")]
+    found = search(world, "one.txt")
+    handler = MetadataHandler(str(world / "one.txt"), str(world / "one.ir-metadata.yml"))
+    assert handler.get_metadata() == found
+    handler.write_metadata(str(annotated / "one.txt"))
+    assert MetadataHandler.read_metadata(str(annotated / "one.txt")) == found
+    stripped = MetadataHandler.strip_metadata(str(annotated / "one.txt"))
+    run = Run.read(world / "one.txt")
+    assert {qid: list(own) for qid, own in stripped.items()} == {qid: run.ranked(qid) for qid in run}

@@ -42,19 +42,6 @@ class Codes(Part):
     made_of = ("dense",)
     automatic = False
 
-    def __init__(self, params: CodesParams) -> None:
-        self.params = params
-
-    @classmethod
-    def make(cls, params: CodesParams, beside: Mapping[str, Any]) -> Codes:
-        """See `Part`."""
-        return cls(params)
-
-    @classmethod
-    def at(cls, path: Path) -> Path | None:
-        """See `Part`."""
-        return path / "codes" if (path / "codes").is_dir() else None
-
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> CodeSource:
         """See `Part`."""
@@ -71,19 +58,11 @@ class Codes(Part):
         return {"settings": self.params.to_dict(), "of": "dense"}
 
 
-@dataclass(frozen=True)
-class HammingParams(Params):
-    """Settings of Hamming."""
-
-    farthest: int | None = setting(None, "bits in which a document may differ; none: all of them", at_least=0)
-
-
 class Hamming(Retriever):
     """Scores are minus the number of bits in which the codes of query and document differ."""
 
     name = "hamming"
     needs = frozenset({"topics", "query vectors", "codes"})
-    Params = HammingParams
 
     def retrieve(self, hits: int) -> Run:
         """The documents that differ least."""
@@ -91,6 +70,5 @@ class Hamming(Retriever):
         ranked = {}
         for qid, code in zip(queries.qids, source.code(queries.vectors), strict=True):
             bits = np.unpackbits(source.codes ^ code, axis=1).sum(axis=1, dtype=np.int64)
-            near = np.flatnonzero(bits <= (bits.max() if self.params.farthest is None else self.params.farthest))
-            ranked[qid] = {source.docids[row]: -float(bits[row]) for row in near}
+            ranked[qid] = dict(zip(source.docids, (-bits).astype(float).tolist(), strict=True))
         return Run.from_dict(ranked).head(hits)
