@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     command.spent.clear()
     args = make_parser().parse_args(argv)
     from rnnreranker.search.own_documents import documents_of  # --help needs none of these
-    from rnnreranker.search.pipeline import open_pipeline
+    from rnnreranker.search.pipeline import Pipeline
     from rnnreranker.search.searching import read_queries
 
     wanted = command.request(args, OutputRequest)
@@ -52,8 +52,8 @@ def main(argv: Sequence[str]) -> int:
     if (qid := wanted.explain) is not None and qid not in topics:
         source = request.topics or "--query, which is called `query`"
         raise InputError(f"--explain {qid}: no such query in {source}, {nearest(qid, topics)}")
-    work = open_pipeline(request, topics, qrels, given)
-    stages = work.stages(given)
+    work = Pipeline(request, topics, qrels, given)
+    stages = work.stages()
     with phase("writing"):
         kept = stages if request.query or wanted.qrels else stages[-1:]
         whole = [documents_of(stage, request.passages) for stage in kept]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.device import EXACT
-from rnnreranker.base.errors import InputError, path_of
+from rnnreranker.base.errors import InputError, path_of, refuse
 from rnnreranker.base.method import Form
 from rnnreranker.base.settings import check_names
 from rnnreranker.data.documents import GivenDocuments
@@ -118,8 +118,10 @@ def build_index(
     """
     check_names(settings, [hint.flag for _, hint in settings_with_flags()])
     folder = path_of(output, "the name of a folder to write", "output")
-    if not str(output).strip():
-        raise InputError(f"output: got {output!r}; expected the name of a folder to write")
+    refuse(
+        (not str(output).strip(), f"output: got {output!r}; expected the name of a folder to write"),
+        (documents == "", "documents: an empty name; expected a file, a folder or the name of a data set"),
+    )
     asked = asked_fields("documents", fields)
     if isinstance(documents, str | Path):
         path_of(documents, "a name, a file or documents", "documents")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,37 +29,113 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 
-@dataclass(frozen=True, eq=False)
 class Pipeline:
-    """An opened search.
+    """A search whose index and methods are open.
+
+    Opening checks that nothing is missing, before queries are encoded.
+
+    Args:
+        topics: query id to text; qrels: judgements, for methods that read them; given: a run in place of retrieving.
 
     Attributes:
         inputs: of the methods, from the index and the topics.
         retrievers: empty with a given run; expander: None without one; rerankers: in their order.
         retrieved_by: the retrievers (those that `auto` chose) and the feedback.
-        depth: candidates per query; needs: the inputs that all methods read.
+        depth: candidates per query.
+
+    Raises:
+        InputError: no such index, a part that it lacks, an input that this search cannot give to a method.
+        UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
     """
 
-    request: SearchRequest
-    index: IndexOnDisk
-    inputs: Inputs
-    retrievers: list[Retriever]
-    expander: Expander | None
-    rerankers: list[Reranker]
-    retrieved_by: str
-    depth: int
-    needs: frozenset[str]
+    @phase("opening the index")
+    def __init__(
+        self,
+        request: SearchRequest,
+        topics: Mapping[str, str],
+        qrels: pandas.DataFrame | None = None,
+        given: Run | None = None,
+    ) -> None:
+        self.request, self.given, self.depth = request, given, request.depth
+        feedback, retrieving, rerankers = request.feedback, request.retrievers, request.rerankers
+        expanding = [request.expander] if request.expander else []
+        needed = needs_together([*retrieving, *expanding, *([] if request.auto else rerankers)])
+        self.index = index = open_index(request.index, request.bm25_index, needs=needed)
+        of_index: dict[str, Any] = {need: partial(index.given, need) for need in givers()}
+        for need in set(givers(queries=True)) - {*of_index, *GIVEN}:
+            of_index[need] = partial(index.given_queries, need, topics, request.threads, request.devices)
+        self.inputs = inputs = Inputs(
+            **{need.replace(" ", "_"): source for need, source in of_index.items()},
+            topics=topics,
+            query_vectors=lambda: query_vectors(request.encoding, index, topics, threads=request.threads),
+            texts=lambda: document_texts(request.documents, index, request.document_fields),
+            qrels=qrels,
+        )
+        if request.auto:
+            retrieving, rerankers, line = choose_parts(request, index, inputs)
+            if line:
+                say(line)
+            if request.fuse is not None:
+                fusion(request.fuse, len(retrieving), "fuse")  # as many weights
+        named = [one.name for one in retrieving]
+        if feedback:
+            check_feedback(feedback.name, named)
+        rerankers = [_with_queries(one, request, index, number == 0) for number, one in enumerate(rerankers)]
+        chosen = [*retrieving, *expanding, *rerankers]
+        without_texts = request.topics is None and request.query is None  # a run alone says which queries there are
+        reads = {"topics", "query tokens", *(["query vectors"] if request.encoded_queries is None else [])}
+        for one in chosen:
+            if lacking := sorted(need for need in one.needs - {"run scores"} if not inputs.has(need)):
+                raise InputError(f"{one.name} needs {' and '.join(lacking)}, which this search does not have")
+            if without_texts and one.needs & reads:
+                raise InputError(
+                    f"{argument('run')} without {argument('topics')}: {one.name} needs the texts of the queries; give "
+                    f"{argument('topics')}, or {argument('encoded_queries')} FILE.npy with ids in FILE.ids"
+                )
+        self.needs = needs_together(chosen)
+        self._load("vectors", "texts", "neighbours")
 
-    def stages(self, given: Run | None = None) -> list[Run]:
+        def make(one: Chosen, **how: Any) -> Any:
+            how |= {"source": one.source, "queries": one.queries} if one.takes_source else {}
+            how |= {"device": request.devices} if one.method.takes_device else {}
+            how |= {"threads": request.threads, "missing": request.missing, "batch_size": request.batch_size}
+            return one.method(inputs, one.params, **how)
+
+        again = feedback.method(feedback.params) if feedback else None
+        self.retrievers: list[Retriever] = [make(one, feedback=again) for one in retrieving]
+        self.expander: Expander | None = make(expanding[0]) if expanding else None
+        self.rerankers: list[Reranker] = [make(one) for one in rerankers]
+        for retriever in self.retrievers:
+            retriever.check()
+        for method in self._methods if given is not None else []:
+            method.rows_of(given)
+        by = "hybrid" if request.retrieve == "hybrid" else "+".join(named)
+        self.retrieved_by = f"{by}.{feedback.name}" if feedback else by
+
+    @property
+    def _methods(self) -> list[Any]:
+        return [one for one in (self.expander, *self.rerankers) if one is not None]
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of the expander and the rerankers."""
+        return [one.name for one in self._methods]
+
+    def _load(self, *inputs: str) -> None:
+        for need in inputs:
+            if need in self.needs:
+                getattr(self.inputs, need.replace(" ", "_"))
+
+    def stages(self) -> list[Run]:
         """The run of each stage: retrieved or given, expanded, reranked once or more.
 
         Runs are not cut; passages are not merged to documents.
         """
         remove, passages = self.request.remove_query, self.request.passages
         with phase("query vectors"):
-            _load(self.inputs, {"query tokens", "query vectors"} & self.needs)
+            self._load("query vectors", "query tokens")
         with phase("retrieval"):
-            stages = [self.retrieved() if given is None else given]
+            stages = [self._retrieved() if self.given is None else self.given]
             if not remove:
                 notice_own(stages[0], f"give {argument('remove_query', True)} to leave it out of the run")
         if self.expander is not None:
@@ -73,11 +148,7 @@ class Pipeline:
                 stages.append(reranker.rerank(stages[-1]))
         return stages
 
-    @property
-    def steps(self) -> list[str]:
-        return [one.name for one in (self.expander, *self.rerankers) if one is not None]
-
-    def retrieved(self) -> Run:
+    def _retrieved(self) -> Run:
         remove, how = self.request.remove_query, self.request.fusion
         runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
         if remove:
@@ -91,95 +162,17 @@ class Pipeline:
         return fuse(runs, how.fuse, k=how.k, weights=how.weight_of_runs, hits=self.depth)
 
 
-@phase("opening the index")
-def open_pipeline(
-    request: SearchRequest,
-    topics: Mapping[str, str],
-    qrels: pandas.DataFrame | None = None,
-    given: Run | None = None,
-) -> Pipeline:
-    """Open the index and the methods of a search, and check that nothing is missing, before queries are encoded.
-
-    topics: query id to text; qrels: judgements, for methods that read them; given: a run in place of retrieving.
-
-    Raises:
-        InputError: no such index, a part that it lacks, an input that this search cannot give to a method.
-        UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
-    """
-    feedback, retrieving, rerankers = request.feedback, request.retrievers, request.rerankers
-    expanding = [request.expander] if request.expander else []
-    needed = [*retrieving, *expanding, *([] if request.auto else rerankers)]
-    index = open_index(request.index, request.bm25_index, needs=needs_together(needed))
-    of_index: dict[str, Any] = {need: partial(index.given, need) for need in givers()}
-    for need in set(givers(queries=True)) - {*of_index, *GIVEN}:
-        of_index[need] = partial(index.given_queries, need, topics, request.threads, request.devices)
-    inputs = Inputs(
-        **{need.replace(" ", "_"): source for need, source in of_index.items()},
-        topics=topics,
-        query_vectors=lambda: query_vectors(request.encoding, index, topics, threads=request.threads),
-        texts=lambda: document_texts(request.documents, index, request.document_fields),
-        qrels=qrels,
-    )
-    if request.auto:
-        retrieving, rerankers, line = choose_parts(request, index, inputs)
-        if line:
-            say(line)
-        if request.fuse is not None:
-            fusion(request.fuse, len(retrieving), "fuse")  # as many weights
-    named = [one.name for one in retrieving]
-    if feedback:
-        check_feedback(feedback.name, named)
-    rerankers = [_with_queries(one, request, index, number == 0) for number, one in enumerate(rerankers)]
-    chosen = [*retrieving, *expanding, *rerankers]
-    without_texts = request.topics is None and request.query is None  # a run alone says which queries there are
-    reads = {"topics", "query tokens", *(["query vectors"] if request.encoded_queries is None else [])}
-    for one in chosen:
-        if lacking := sorted(need for need in one.needs - {"run scores"} if not inputs.has(need)):
-            raise InputError(f"{one.name} needs {' and '.join(lacking)}, which this search does not have")
-        if without_texts and one.needs & reads:
-            raise InputError(
-                f"{argument('run')} without {argument('topics')}: {one.name} needs the texts of the queries; give "
-                f"{argument('topics')}, or {argument('encoded_queries')} FILE.npy with ids in FILE.ids"
-            )
-    _load(inputs, {"vectors", "neighbours", "texts"} & needs_together(chosen))
-
-    def make(one: Chosen, **how: Any) -> Any:
-        how |= {"source": one.source, "queries": one.queries} if one.takes_source else {}
-        how |= {"device": request.devices} if one.method.takes_device else {}
-        how |= {"threads": request.threads, "missing": request.missing, "batch_size": request.batch_size}
-        return one.method(inputs, one.params, **how)
-
-    again = feedback.method(feedback.params) if feedback else None
-    retrievers = [make(one, feedback=again) for one in retrieving]
-    for retriever in retrievers:
-        retriever.check()
-    others = [make(one) for one in (*expanding, *rerankers)]
-    for method in others if given is not None else []:
-        method.rows_of(given)
-    by = "hybrid" if request.retrieve == "hybrid" else "+".join(named)
-    by += f".{feedback.name}" if feedback else ""
-    expander = others.pop(0) if expanding else None
-    return Pipeline(request, index, inputs, retrievers, expander, others, by, request.depth, needs_together(chosen))
-
-
-def _load(inputs: Inputs, needs: Iterable[str]) -> None:
-    for need in sorted(needs, reverse=True):
-        getattr(inputs, need.replace(" ", "_"))
-
-
 def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, first: bool) -> Chosen:
-    """A reranker with its `queries`; first: whether it reads the run of the first stage.
+    """A reranker from a graph with its `queries`; first: whether it reads the run of the first stage.
 
-    "encoded" with vectors and tokens. With a graph: "run" right after dense retrieval by its vectors, since those
-    scores are inner products; else "encoded" if the index has these vectors; else "none".
+    "run" right after dense retrieval by the graph's vectors, since those scores are inner products; else "encoded" if
+    the index has these vectors; else "none".
 
     Raises:
         InputError: encoded queries without the vectors of the graph.
     """
-    if not chosen.takes_source:
-        return chosen
     if chosen.source != GRAPH:
-        return chosen.replaced(queries="encoded")
+        return chosen
     origin = index.graph.origin
     of_vectors = index.has("vectors") and origin.of in ("", "dense") and origin.similarity in ("", "inner product")
     if chosen.queries == "encoded" and not of_vectors:
@@ -202,21 +195,20 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
         InputError: nothing to search, a fusion for a single part.
         UnavailableError, MissingDependencyError: no part, or the given encoder, works here.
     """
-    rerankers = request.rerankers
+    rerankers, lost, used = request.rerankers, dict[str, str](), list[Chosen]()
     without_queries = cache(lambda: without_query_vectors(request.encoding, index))
-
-    def reason_against(name: str) -> str:
-        method = find("retriever", name)
-        try:
-            method(inputs).check()
-        except (UnavailableError, MissingDependencyError) as error:
-            return str(error)
-        return without_queries() if "query vectors" in method.needs else ""
-
-    lost, used = dict[str, str](), list[Chosen]()
     for kind in KINDS:
-        for name in (one for one in kind if all(map(index.has, find("retriever", one).needs))):
-            if not (reason := reason_against(name)):
+        for name in kind:
+            method = find("retriever", name)
+            if not all(map(index.has, method.needs)):
+                continue
+            try:
+                method(inputs).check()
+            except (UnavailableError, MissingDependencyError) as error:
+                reason = str(error)
+            else:
+                reason = without_queries() if "query vectors" in method.needs else ""
+            if not reason:
                 used.append(choose("retriever", name))
                 break
             lost[name] = reason

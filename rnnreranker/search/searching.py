@@ -40,11 +40,11 @@ def search(request: SearchRequest) -> Run:
         InputError: all visible faults at once; no such index, topics or run.
         UnavailableError, MissingDependencyError: an index, an encoder or Java is missing here.
     """
-    from rnnreranker.search.pipeline import open_pipeline
+    from rnnreranker.search.pipeline import Pipeline
 
     request.check()
     topics, given = read_queries(request)
-    run = open_pipeline(request, topics, given=given).stages(given)[-1]
+    run = Pipeline(request, topics, given=given).stages()[-1]
     return documents_of(run, request.passages).head(request.hits)
 
 

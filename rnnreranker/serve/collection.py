@@ -19,7 +19,7 @@ from rnnreranker.search.explain import drawing, taken_apart
 from rnnreranker.search.explain.page import membership, title
 from rnnreranker.search.inputs import texts_in
 from rnnreranker.search.opened import open_index
-from rnnreranker.search.pipeline import Pipeline, open_pipeline
+from rnnreranker.search.pipeline import Pipeline
 from rnnreranker.search.queries import QueryEncoding, open_query_encoder, without_query_vectors
 from rnnreranker.search.request import NO_RERANKING, SearchRequest
 from rnnreranker.search.show import first_line
@@ -118,10 +118,10 @@ class ServedIndex:
         forms = body.model_dump(include={"retrieve", "fuse", "prf", "expand", "rerank"})
         request = self.asked(str(text), explain, hits=hits, **forms)
         check_time()
-        pipeline = open_pipeline(request, {QID: str(text)})
-        pipeline = replace(pipeline, depth=min(pipeline.depth, self.limits.max_candidates))
+        pipeline = Pipeline(request, {QID: str(text)})
+        pipeline.depth = min(pipeline.depth, self.limits.max_candidates)
         check_time()
-        stages = pipeline.stages(pipeline.retrieved())
+        stages = pipeline.stages()
         check_time()
         return Answered(body, pipeline, stages[0].as_written(), stages[-1].as_written(), stages)
 
