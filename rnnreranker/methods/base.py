@@ -17,6 +17,7 @@ from rnnreranker.parts.vectors.together import notice_mismatch
 
 if TYPE_CHECKING:
     from rnnreranker.methods.feedback import Feedback
+    from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
 
@@ -81,6 +82,11 @@ class SearchMethod(ABC):
     def vectors(self) -> VectorSource:
         source: VectorSource = self.inputs.vectors
         return source
+
+    @property
+    def graph(self) -> NeighbourGraph:
+        graph: NeighbourGraph = self.inputs.neighbours
+        return graph
 
     def vectors_of(self, run: Run, given: QueryVectors | None = None) -> Any:
         """(Q, d) float32 of the queries of a run, Q None if not needed; a notice reports vectors that do not match.

@@ -65,7 +65,7 @@ class Expander(SearchMethod):
         """
         from rnnreranker.runs import Run
 
-        graph = self.inputs.neighbours
+        graph = self.graph
         if (wanted := getattr(self.params, "k", None)) is not None:
             graph.check_k("k", wanted)
         known, queries = self.rows_of(run), self.vectors_of(run, query_vectors)

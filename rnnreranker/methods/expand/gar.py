@@ -63,7 +63,7 @@ class GarExpander(Expander):
         frontier = np.empty(0, dtype=np.int64)
         step = max(size, AT_ONCE)
         for first in range(0, len(best), step):
-            near = self.inputs.neighbours.neighbours(best[first : first + step], self.params.k).ravel()
+            near = self.graph.neighbours(best[first : first + step], self.params.k).ravel()
             frontier = np.concatenate([frontier, near[~np.isin(near, rows)]])
             frontier = frontier[np.sort(np.unique(frontier, return_index=True)[1])]  # each where it comes first
             if len(frontier) >= size:

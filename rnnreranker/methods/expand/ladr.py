@@ -38,7 +38,7 @@ class LadrExpander(Expander):
     params: LadrParams
 
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
-        seen = np.zeros(len(self.inputs.neighbours.docids), dtype=bool)
+        seen = np.zeros(len(self.graph.docids), dtype=bool)
         rows = np.unique(candidates.known)
         seen[rows] = True
         if self.params.variant == "proactive":
@@ -61,7 +61,7 @@ class LadrExpander(Expander):
 
     def _new(self, rows: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """The neighbours of rows that are not in `seen`, (N,) bool, ascending; adds them to it."""
-        around = self.inputs.neighbours.neighbours(rows, self.params.k).ravel()
+        around = self.graph.neighbours(rows, self.params.k).ravel()
         new = np.unique(around[~seen[around]])
         seen[new] = True
         return new

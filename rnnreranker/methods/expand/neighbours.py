@@ -39,9 +39,9 @@ class NeighboursExpander(Expander):
         ranks = np.flatnonzero(first >= 0) + 1
         first = first[ranks - 1]
         k = self.params.k
-        reciprocal = self.inputs.neighbours.reciprocal(first, k)
-        weights = self.inputs.neighbours.similarities(first, k).astype(np.float64) / (RANK_CONSTANT + ranks)[:, None]
-        rows, inverse = np.unique(self.inputs.neighbours.neighbours(first, k)[reciprocal], return_inverse=True)
+        reciprocal = self.graph.reciprocal(first, k)
+        weights = self.graph.similarities(first, k).astype(np.float64) / (RANK_CONSTANT + ranks)[:, None]
+        rows, inverse = np.unique(self.graph.neighbours(first, k)[reciprocal], return_inverse=True)
         sums = np.bincount(inverse, weights=weights[reciprocal], minlength=len(rows))
         joining = ~np.isin(rows, candidates.rows[: self.above])
         rows, sums = rows[joining], sums[joining]

@@ -32,10 +32,10 @@ class LexboostReranker(Reranker):
     params: LexboostParams
 
     def prepare(self) -> None:
-        self.inputs.neighbours.check_k("k", self.params.k)
+        self.graph.check_k("k", self.params.k)
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        near = self.inputs.neighbours.neighbours(candidates.rows, self.params.k)
+        near = self.graph.neighbours(candidates.rows, self.params.k)
         return boosted(candidates.scores, candidates.rows, near, self.params.lam)
 
 

@@ -116,7 +116,7 @@ class RnnReranker(Reranker):
 
         params, base = self.params, padded(candidates.scores)
         if self.source == "neighbours":
-            graph, products = self.inputs.neighbours, candidates.scores if self.queries == "run" else None
+            graph, products = self.graph, candidates.scores if self.queries == "run" else None
             graph.fetch(np.unique(candidates.rows))  # refuses what cannot be in a graph, and says where
             if self.queries == "encoded":
                 own = np.split(candidates.vectors, bounds[1:-1])

@@ -45,7 +45,7 @@ class Codes(Part):
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> CodeSource:
         """See `Part`."""
-        return CodeSource(at)
+        return CodeSource(at / "codes")
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """The folder `codes`, from the vectors beside the texts."""
