@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rnnreranker.base import files
-from rnnreranker.base.checksums import DESCRIPTION, check_files
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import DESCRIPTION, check_files
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.analysis import TermParams

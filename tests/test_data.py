@@ -369,26 +369,6 @@ def test_topics_of_trec_are_those_of_ir_datasets(tmp_path: Path) -> None:
     assert load_topics(written(tmp_path / "ct.xml", clinical)) == {"1": "A man of 45 & more, who"}
 
 
-@pytest.mark.long
-def test_a_pipe_is_read_as_the_file_whatever_is_in_it(tmp_path: Path) -> None:
-    """Process substitution: no name tells the format, and no one can read a pipe twice."""
-    written(tmp_path / "d.jsonl", '{"id": "a", "text": "x y"}\n{"id": "b", "text": "z"}\n')
-    written(tmp_path / "t.tsv", "qid\ttext\nq\tx\n")
-    written(tmp_path / "q.txt", "q 0 b 1\nq 0 a 0\n")
-    written(tmp_path / "r.txt", "q Q0 a 1 2.0 x\nq Q0 b 2 1.0 x\n")
-    command = f"{sys.executable} -m rnnreranker."
-    build = f"{command}index --parts terms --output out"
-    script = f"""set -e
-{build} --documents <(gzip -c d.jsonl)
-{build} --documents <(gzip -c d.jsonl)
-{command}search --index out --retriever bm25s --rerank none --topics <(cat t.tsv) --qrels <(cat q.txt) --measures RR
-{command}evaluate <(cat r.txt) --qrels <(gzip -c q.txt) --measures RR@10"""
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "out: already complete, 2 documents" in done.stderr
-    assert "0.5000" in done.stdout  # b is the second of the run
-
-
 @pytest.mark.parametrize("load", [load_topics, load_qrels, lambda name: list(load_documents(name))])
 def test_unknown_names_get_the_nearest(load: Callable[[str], object]) -> None:
     for name, said in {

@@ -15,7 +15,7 @@ import pytest
 
 from rnnreranker.base import files
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import check_writable, first_line, folder_written_whole, write_atomically
+from rnnreranker.base.files import check_writable, file_digest, first_line, folder_written_whole, write_atomically
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,11 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert received == [b"content"]
     assert stat.S_ISFIFO(os.stat(pipe).st_mode)
     assert os.listdir(tmp_path) == ["pipe"]
+    for read in (first_line, file_digest):
+        with pytest.raises(
+            InputError, match="pipe: is a pipe or a device, which cannot be read twice; write its content"
+        ):
+            read(pipe)
 
 
 class Killed(BaseException):

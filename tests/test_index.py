@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from rnnreranker import build_index
-from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.errors import DataWarning, InputError, UnavailableError
+from rnnreranker.base.files import DESCRIPTION
 from rnnreranker.data.document import Document
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build

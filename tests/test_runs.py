@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -161,18 +159,6 @@ def test_ranks_that_the_scores_contradict_are_reported(tmp_path: Path, line: str
     assert [f"run.txt: on {wrong} of 9 lines the score does not fall where the rank rises" in one for one in said] == [
         True
     ] * bool(wrong)
-
-
-def test_a_run_from_a_pipe_and_a_file_are_the_same(tmp_path: Path) -> None:
-    text = b"\xef\xbb\xbf" + b"".join(b"q%d Q0 d%d 1 %d.5 t\n" % (n // 90, n % 90, -n) for n in range(9000))
-    (tmp_path / "run").write_bytes(text)
-    os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(text,))
-    writer.start()
-    piped = Run.read(tmp_path / "pipe")
-    writer.join()
-    assert piped.to_dict() == Run.read(tmp_path / "run").to_dict()
-    assert (len(piped), len(piped["q99"])) == (100, 90)
 
 
 @pytest.mark.parametrize("odd", [b"\x00", b"\t", b" 0x1"])

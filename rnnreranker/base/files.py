@@ -6,7 +6,6 @@ that is a number reads them.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import glob
@@ -18,19 +17,21 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from rnnreranker.base.errors import InputError, no_space, path_of
 
 STDOUT = "-"
-GZIP = b"\x1f\x8b"  # the first bytes of such a file
+DESCRIPTION = "rnnreranker.json"
+DOCIDS, TEXTS = "docids", "texts"  # groups of files beside those of the parts; every part needs the docids
+AGAIN = "copy the index again, or make it again with python -m rnnreranker.index and --overwrite"
+Groups = Mapping[str, Mapping[str, Mapping[str, Any]]]  # group → name of a file in the index → its bytes and sha256
 SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is sure to have another time
 
 
@@ -196,25 +197,10 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 # Reading: gzip by name.
 
 
-def rereadable(path: str | os.PathLike[str]) -> Path:
-    """The path itself; for a pipe, as the shell's `<(zcat run.gz)`, a copy that exists until the process ends.
-
-    Raises:
-        OSError: the pipe cannot be read, or the copy cannot be written.
-    """
-    path = Path(path)
-    return _copy(path, path.stat().st_ino) if _is_device(path) else path
-
-
-@functools.cache
-def _copy(path: Path, inode: int) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="rnnreranker-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with open(path, "rb") as pipe, open(folder / "content", "w+b") as stream:
-        shutil.copyfileobj(pipe, stream)
-        stream.seek(0)
-        zipped = stream.read(len(GZIP)) == GZIP
-    return (folder / "content").rename(folder / f"content{'.gz' * zipped}")
+def check_rereadable(path: Path) -> None:
+    """Raise InputError for a pipe or a device, whose content can be read once."""
+    if _is_device(path):
+        raise InputError(f"{path}: is a pipe or a device, which cannot be read twice; write its content to a file")
 
 
 @contextlib.contextmanager
@@ -241,9 +227,9 @@ def open_bytes(path: str | os.PathLike[str], what: str = "file") -> Iterator[IO[
     """
     path = path_of(path, f"a {what}")
     with _reading(path, what):
-        file = rereadable(path)
-        with gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb") as stream:
-            if file.suffix != ".gz" and stream.peek(2)[:2] == GZIP:
+        check_rereadable(path)
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+            if path.suffix != ".gz" and stream.peek(2)[:2] == b"\x1f\x8b":
                 raise InputError(f"{path}: is gzip, but its name does not end in .gz; rename it to {path.name}.gz")
             yield stream  # type: ignore[misc]
 
@@ -309,7 +295,7 @@ def file_digest(path: Path, *, known: bool = True) -> str:
         InputError: missing or unreadable.
     """
     with _reading(path):
-        path = rereadable(path)
+        check_rereadable(path)
         status = path.stat()
         times = status.st_mtime_ns, status.st_ctime_ns
         kept = cache_home() / "digests" / fingerprint(str(path.resolve()), status.st_size, *times)
@@ -452,3 +438,61 @@ _WORDS = {  # tag → its plain words
     "float": r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
     "merge": "<<",
 }
+
+
+# The files of an index: size and SHA-256 of each in its description, compared where it is opened.
+
+
+def names_in(folder: Path) -> set[str]:
+    """The files in a folder and below, by their names in it; not an index's description, Lucene's lock, hidden ones."""
+    files = (path.relative_to(folder) for path in folder.rglob("[!.]*") if path.is_file() and path.name != "write.lock")
+    return {path.as_posix() for path in files if str(path) != DESCRIPTION}
+
+
+def note_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The entries of the description for files just written: name → bytes and sha256."""
+    return {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": file_digest(folder / name)} for name in sorted(names)
+    }
+
+
+def check_files(index: Path, *groups: str) -> None:
+    """Check that the docids and the files of some parts are unchanged.
+
+    groups: parts of the index, or `TEXTS`. Passes if the description lists no files.
+
+    Raises:
+        InputError: a missing or changed file; a description of another form.
+    """
+    path = index / DESCRIPTION
+    described = read_json(path, repair="make the index again") if path.is_file() else {}
+    noted = noted_files(described, path) if isinstance(described, dict) else {}  # `describe` says what it is
+    if wrong := check_whole(index, {group: noted.get(group, {}) for group in (DOCIDS, *groups)}, known=True):
+        raise InputError(f"{wrong[0]}; {AGAIN}")
+
+
+def check_whole(index: Path, groups: Groups, known: bool = False) -> list[str]:
+    """The problems of all changed files of an index; known: take digests that are kept, else read all files."""
+    files = sorted(entry for group in groups.values() for entry in group.items())
+    return [problem for name, noted in files if (problem := _problem(index / name, noted, known))]
+
+
+def _problem(path: Path, noted: Mapping[str, Any], known: bool) -> str:
+    """The difference of a file from the one that was written, or ""."""
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        return f"{path}: cannot be read ({error.strerror or error}), but was written with the index"
+    if not path.is_file() or size != noted["bytes"]:
+        return f"{path}: has {size} bytes, but was written with {noted['bytes']}"
+    same = file_digest(path, known=known) == noted["sha256"]
+    return "" if same else f"{path}: its bytes are not those that were written"
+
+
+def noted_files(described: Mapping[str, Any], path: Path) -> Groups:
+    """The files of a description of an index; empty if it lists none; InputError: entries without bytes and sha256."""
+    groups = described.get("files", {})
+    with contextlib.suppress(AttributeError, TypeError):  # of a value that is no mapping
+        if all({"bytes", "sha256"} == {*noted} for group in groups.values() for noted in group.values()):
+            return groups
+    raise InputError(f"{path}: files are not noted as this version does, by bytes and sha256; {AGAIN}")

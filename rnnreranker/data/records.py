@@ -12,7 +12,7 @@ from typing import Any
 
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import checked_record, first_line, parse_record, read_json, read_lines, rereadable
+from rnnreranker.base.files import checked_record, first_line, parse_record, read_json, read_lines
 from rnnreranker.data import trec_text
 from rnnreranker.data.document import Document, vector_of
 from rnnreranker.runs.columns import are_words, check_id, columns_of
@@ -211,7 +211,7 @@ def of_parquet(path: Path) -> Records:
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(rereadable(path)) as file:
+        with pyarrow.parquet.ParquetFile(path) as file:
             records = (record for batch in file.iter_batches() for record in batch.to_pylist())
             for row, record in enumerate(records, 1):
                 yield f"{path}: row {row}", record

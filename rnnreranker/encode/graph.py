@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.checksums import DESCRIPTION, check_files, note_files
 from rnnreranker.base.command import phase, say
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, read_json, write_json
+from rnnreranker.base.files import (
+    DESCRIPTION,
+    cache_home,
+    check_files,
+    fingerprint,
+    folder_written_whole,
+    note_files,
+    read_json,
+    write_json,
+)
 from rnnreranker.base.jobs import alone
 from rnnreranker.base.private import attention_of
 from rnnreranker.encode.in_batches import CountedText, padded

@@ -20,11 +20,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker._version import __version__
-from rnnreranker.base.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
 from rnnreranker.base.command import cores, counted, notice, progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
+from rnnreranker.base.files import (
+    DESCRIPTION,
+    DOCIDS,
+    TEXTS,
+    behind_links,
+    fingerprint,
+    names_in,
+    note_files,
+    put_folder,
+    write_json,
+)
 from rnnreranker.base.jobs import CLUSTERS, alone, do_parts
 from rnnreranker.base.settings import Share
 from rnnreranker.data.document import Document

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole
 from rnnreranker.base.command import check_apart, phase
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.files import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole, fingerprint
 from rnnreranker.base.settings import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.index.build import Built, add_parts, building, check_replaceable, encode_ahead, work_of, write_index

@@ -12,11 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.checksums import DESCRIPTION, check_files
 from rnnreranker.base.command import phase, say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, UnavailableError, argument, path_of
-from rnnreranker.base.files import cache_home
+from rnnreranker.base.files import DESCRIPTION, cache_home, check_files
 from rnnreranker.base.java import prebuilt_index_names, start_java
 from rnnreranker.base.method import names
 from rnnreranker.data import pydoc

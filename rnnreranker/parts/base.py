@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rnnreranker.base import settings
-from rnnreranker.base.checksums import DESCRIPTION, noted_files
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, argument
-from rnnreranker.base.files import fingerprint, read_json
+from rnnreranker.base.files import DESCRIPTION, fingerprint, noted_files, read_json
 from rnnreranker.base.method import find, methods, names
 from rnnreranker.base.settings import Share, Written, hints_of
 from rnnreranker.data.document import Document

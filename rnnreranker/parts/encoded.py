@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.checksums import check_files
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.device import Devices, least_cosine
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.files import check_files, fingerprint
 from rnnreranker.base.settings import Written
 from rnnreranker.data.document import Document
 from rnnreranker.parts.base import Part, described_part

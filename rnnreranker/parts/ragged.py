@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.files import DESCRIPTION, file_digest, fingerprint
 from rnnreranker.parts.vectors.ids import HasDocids, read_ids
 from rnnreranker.parts.vectors.npy_files import map_array, write_array, write_header
 

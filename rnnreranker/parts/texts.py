@@ -20,8 +20,8 @@ from typing import IO
 
 import numpy as np
 
-from rnnreranker.base.checksums import TEXTS, check_files
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import TEXTS, check_files
 from rnnreranker.data.document import Document
 from rnnreranker.parts.vectors.npy_files import map_array, write_array
 

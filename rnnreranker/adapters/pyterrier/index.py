@@ -11,8 +11,8 @@ import numpy as np
 import pandas
 import pyterrier
 
-from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.errors import InputError, array_of, count_of, require
+from rnnreranker.base.files import DESCRIPTION
 from rnnreranker.base.method import as_list, choose
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours.graph import PART, NeighbourGraph

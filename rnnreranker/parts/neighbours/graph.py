@@ -17,9 +17,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from rnnreranker.base.checksums import check_files
 from rnnreranker.base.errors import InputError, path_of
-from rnnreranker.base.files import file_digest, fingerprint, read_json, write_json
+from rnnreranker.base.files import check_files, file_digest, fingerprint, read_json, write_json
 from rnnreranker.parts.vectors.ids import HasDocids, Ids, IdTable, byte_hashes, docnos_of
 
 PART = "neighbours"  # the folder inside an index

@@ -16,10 +16,9 @@ from typing import Any, Literal
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.checksums import check_files
 from rnnreranker.base.command import cores, counted, progress, say
 from rnnreranker.base.errors import InputError, argument
-from rnnreranker.base.files import fingerprint, folder_written_whole
+from rnnreranker.base.files import check_files, fingerprint, folder_written_whole
 from rnnreranker.base.java import start_java
 from rnnreranker.base.jobs import do_parts, one_blas_thread
 from rnnreranker.base.settings import Share, setting

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.checksums import check_files
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, array_of, ids_of, path_of
-from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, read_json
+from rnnreranker.base.files import cache_home, check_files, file_digest, fingerprint, folder_written_whole, read_json
 from rnnreranker.base.java import start_java
 from rnnreranker.parts.vectors.faiss_folder import faiss_vectors
 from rnnreranker.parts.vectors.ids import docnos_of, read_ids

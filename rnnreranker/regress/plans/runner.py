@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnreranker.base import command
-from rnnreranker.base.checksums import DESCRIPTION
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import RnnrerankerError, UnavailableError
-from rnnreranker.base.files import file_digest, files_digest, fingerprint, remove, write_json
+from rnnreranker.base.files import DESCRIPTION, file_digest, files_digest, fingerprint, remove, write_json
 from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.data import local
