@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from array_vectors import ArrayVectors
 
 from rnnreranker import (
     InputError,
@@ -33,6 +34,7 @@ DOCIDS = [f"d{row:02d}" for row in range(DOCUMENTS)]
 TEXTS = ("first", "second", "third")
 QUERIES = {text: RNG.standard_normal(DIMENSION).astype(np.float32) for text in TEXTS}
 PARAMS = RnnParams(k=4, context=15)
+SOURCE = ArrayVectors(VECTORS, DOCIDS)
 
 
 @dataclass
@@ -78,18 +80,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def expected(text: str, depth: int, params: RnnParams = PARAMS) -> list[tuple[str, float]]:
     run = Run.from_dict({"q": {hit.docid: hit.score for hit in MadeUp().search(text, depth)}})
-    vectors = open_vectors_of()
-    return RnnReranker(vectors, params).rerank(run, QueryVectors(("q",), QUERIES[text][None]))["q"]
-
-
-def open_vectors_of() -> Any:
-    import faiss
-
-    from rnnreranker.parts.vectors.faiss_folder import FaissVectors
-
-    index = faiss.IndexFlatIP(DIMENSION)
-    index.add(VECTORS)
-    return FaissVectors(index, DOCIDS)
+    return RnnReranker(SOURCE, params).rerank(run, QueryVectors(("q",), QUERIES[text][None]))["q"]
 
 
 @pytest.mark.parametrize("k", [5, 15, 30])
@@ -150,7 +141,7 @@ def test_a_graph_takes_the_place_of_vectors_and_encoder(graph: NeighbourGraph, q
     with pytest.raises(InputError, match="encoder is for vectors"):
         RnnSearcher(MadeUp(), graph, encoder=MadeUpEncoder())
     with pytest.raises(InputError, match="queries is for a graph"):
-        RnnSearcher(MadeUp(), open_vectors_of(), encoder=MadeUpEncoder(), queries="run")
+        RnnSearcher(MadeUp(), SOURCE, encoder=MadeUpEncoder(), queries="run")
 
 
 def test_what_the_searcher_lacks_is_said(index: Path) -> None:

@@ -27,10 +27,9 @@ RUN = Run.from_dict({"q1": {"b": 9.0, "c": 8.0, "a": 7.0, "x": 6.0}, "q2": {"x":
 
 def test_all_wrong_names_at_once() -> None:
     with pytest.raises(InputError) as caught:
-        parse_measures("ndcg@5 nDCG10 RR@10 Sucess@5 P R@x nDCG@0 P(rell=1)@3 alpha_nDCG@10")
+        parse_measures("ndcg@5 RR@10 Sucess@5 P R@x nDCG@0 P(rell=1)@3 alpha_nDCG@10")
     message = str(caught.value)
     assert "ndcg@5: no such measure; did you mean nDCG" in message
-    assert "nDCG10: no such measure; did you mean nDCG" in message
     assert "Sucess@5: no such measure; did you mean Success" in message
     assert "P: the cutoff is missing, as in @10" in message
     assert "R@x: not written like a measure" in message
@@ -44,56 +43,23 @@ def test_all_wrong_names_at_once() -> None:
 
 # q1 is ranked b (1), c (0), a (3), x; the grades of q1 are 3, 2, 1, 0.
 DISCOUNT = [1 / math.log2(rank + 1) for rank in range(1, 5)]
+BEST = 3 * DISCOUNT[0] + 2 * DISCOUNT[1]
+NAMES = ("nDCG@3", "RR@10", "P@2", "R@3", "P(rel=1)@2", "Judged@4", "NumRelRet")
 Q1 = {
-    "dl": {
-        "nDCG@3": (1 * DISCOUNT[0] + 3 * DISCOUNT[2]) / (3 * DISCOUNT[0] + 2 * DISCOUNT[1] + 1 * DISCOUNT[2]),
-        "RR@10": 1 / 3,
-        "P@2": 0.0,
-        "R@3": 1 / 2,
-        "P(rel=1)@2": 1 / 2,
-        "Judged@4": 3 / 4,
-        "NumRelRet": 1,
-    },
-    "strict": {
-        "nDCG@3": (3 * DISCOUNT[2]) / (3 * DISCOUNT[0] + 2 * DISCOUNT[1]),
-        "RR@10": 1 / 3,
-        "P@2": 0.0,
-        "R@3": 1 / 2,
-        "P(rel=1)@2": 0.0,
-        "Judged@4": 3 / 4,
-        "NumRelRet": 1,
-    },
-    "trec": {
-        "nDCG@3": (1 * DISCOUNT[0] + 3 * DISCOUNT[2]) / (3 * DISCOUNT[0] + 2 * DISCOUNT[1] + 1 * DISCOUNT[2]),
-        "RR@10": 1.0,
-        "P@2": 1 / 2,
-        "R@3": 2 / 3,
-        "P(rel=1)@2": 1 / 2,
-        "Judged@4": 3 / 4,
-        "NumRelRet": 2,
-    },
-    "binary": {
-        "nDCG@3": (DISCOUNT[0] + DISCOUNT[2]) / sum(DISCOUNT[:3]),
-        "RR@10": 1.0,
-        "P@2": 1 / 2,
-        "R@3": 2 / 3,
-        "P(rel=1)@2": 1 / 2,
-        "Judged@4": 3 / 4,
-        "NumRelRet": 2,
-    },
+    "dl": ((DISCOUNT[0] + 3 * DISCOUNT[2]) / (BEST + DISCOUNT[2]), 1 / 3, 0, 1 / 2, 1 / 2, 3 / 4, 1),
+    "strict": (3 * DISCOUNT[2] / BEST, 1 / 3, 0, 1 / 2, 0, 3 / 4, 1),
+    "trec": ((DISCOUNT[0] + 3 * DISCOUNT[2]) / (BEST + DISCOUNT[2]), 1, 1 / 2, 2 / 3, 1 / 2, 3 / 4, 2),
+    "binary": ((DISCOUNT[0] + DISCOUNT[2]) / sum(DISCOUNT[:3]), 1, 1 / 2, 2 / 3, 1 / 2, 3 / 4, 2),
 }
 
 
 @pytest.mark.parametrize("protocol", Q1)
 def test_protocols(protocol: str) -> None:
-    expected = Q1[protocol]
-    scores = evaluate(RUN, GRADED, list(expected), protocol)
+    scores = evaluate(RUN, GRADED, NAMES, protocol)
     assert scores.topics == ("q1", "q2", "q3")
     assert scores.protocol == protocol
-    assert scores.measures == tuple(expected)  # as typed
-    for name, value in expected.items():
-        found = scores.values[0, 0, scores.measures.index(name)]
-        assert found == pytest.approx(value), name
+    assert scores.measures == NAMES  # as typed
+    assert scores.values[0, 0].tolist() == pytest.approx(Q1[protocol])
     # q2: x (not judged), a (grade 2); q3 has nothing above grade 1: it counts, with 0 where that is not relevant
     assert scores.per_topic("RR@10")[1:].tolist() == [0.5, 1.0 if protocol in ("trec", "binary") else 0.0]
     assert scores.mean("RR@10") == pytest.approx(scores.per_topic("RR@10").mean())
@@ -209,10 +175,6 @@ def test_what_cannot_be_evaluated() -> None:
         evaluate(RUN, GRADED, protocol="trek")
     with pytest.raises(InputError, match=r"P\(rel=2\)@5: protocol binary has grades 0 and 1 only"):
         evaluate(RUN, GRADED, "P(rel=2)@5", protocol="binary")
-    with pytest.raises(InputError, match="qrels: no column doc_id, relevance"):
-        evaluate(RUN, GRADED[["query_id"]])
-    with pytest.raises(InputError, match="qrels: no judgements"):
-        evaluate(RUN, GRADED[:0])
     with pytest.raises(InputError, match="no runs"):
         evaluate({}, GRADED)
     with pytest.raises(InputError, match=r"ERR@10: gdeval knows grades up to 4, the highest here is 5"):
@@ -222,8 +184,6 @@ def test_what_cannot_be_evaluated() -> None:
 PUBLISHED = {
     ("19", "strict"): [0.875, 0.659, 0.222, 0.259],
     ("20", "strict"): [0.832, 0.620, 0.302, 0.363],
-    ("19", "strict-dropped"): [0.875, 0.659, 0.222, 0.259],
-    ("20", "strict-dropped"): [0.832, 0.620, 0.302, 0.363],
     ("19", "dl"): [0.875, 0.721, 0.222, 0.259],
     ("20", "dl"): [0.832, 0.685, 0.302, 0.363],
     ("19", "trec"): [0.951, 0.721, None, None],

