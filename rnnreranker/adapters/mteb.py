@@ -111,12 +111,14 @@ def local_task(folder: str | Path, name: str | None = None, *, remove_query: boo
     folder = Path(folder).expanduser()
     title = name or folder.name
     about = TaskMetadata(
-        name=title, description=f"Documents and judgements of {title}", type="Retrieval", category="t2t",
-        modalities=["text"], eval_splits=["test"], eval_langs=["eng-Latn"], main_score="ndcg_at_10",
+        name=title,
+        description=f"Documents and judgements of {title}",
+        type="Retrieval",
+        category="t2t",
+        eval_langs=["eng-Latn"],
+        main_score="ndcg_at_10",
         dataset={"path": title, "revision": f"local, remove_query={remove_query}"},
-        reference=None, date=None, domains=None, task_subtypes=None,
-        license=None, annotations_creators=None, dialect=None, sample_creation=None, bibtex_citation="",
-    )  # fmt: skip
+    )
 
     def load(self: AbsTaskRetrieval, num_proc: int | None = None, **others: Any) -> None:
         data = _data_of(folder)

@@ -22,8 +22,14 @@ from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.jobs import alone, do_parts
 from rnnreranker.base.method import Form, Inputs, find
 from rnnreranker.base.settings import Share, asked
+from rnnreranker.data.documents import texts_by_id
 from rnnreranker.data.fields import asked_fields, fields_of
 from rnnreranker.data.names import is_there
+from rnnreranker.data.pairs import load_pairs
+from rnnreranker.data.qrels import grades_of, qrels_of
+from rnnreranker.data.topics import topics_of
+from rnnreranker.evaluate.scores import notice_unjudged
+from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.labels.export import check_texts, of_labels, write_listwise, write_tsv
 from rnnreranker.labels.mass import learn_mass
 from rnnreranker.labels.methods.base import Judged, Labeler, positives_of
@@ -32,12 +38,15 @@ from rnnreranker.labels.request import ChosenLabeler, JudgedRunRequest, LabelsRe
 from rnnreranker.labels.soft import SoftLabels, described, write_joined
 from rnnreranker.parts.base import givers
 from rnnreranker.parts.texts import file_of_texts
+from rnnreranker.parts.vectors.together import notice_mismatch
 from rnnreranker.runs import Run
 from rnnreranker.search.inputs import texts_for
+from rnnreranker.search.own_documents import notice_own
+from rnnreranker.search.queries import query_vectors
+from rnnreranker.search.searching import first_stage_of
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +97,7 @@ class Job:
     def texts(self) -> Mapping[str, str]:
         """Texts by docid, of candidates and positives at least."""
         if self.documents is not None:
-            return _texts_of_all(self.documents, self.fields)
+            return texts_of_all(self.documents, self.fields)
         return self.some_texts([*self.run.docids, *itertools.chain(*self.judged.values())])
 
     def some_texts(self, docids: Collection[str]) -> dict[str, str]:
@@ -128,11 +137,7 @@ class Job:
         yield self.topics
 
 
-@lru_cache(maxsize=1)
-def _texts_of_all(documents: str, fields: tuple[str, ...] | None) -> Mapping[str, str]:
-    from rnnreranker.data.documents import texts_by_id
-
-    return texts_by_id(documents, fields)
+texts_of_all = lru_cache(maxsize=1)(texts_by_id)
 
 
 def open_job(
@@ -152,13 +157,6 @@ def open_job(
     Raises:
         InputError: no query with positives, missing queries, index or topics, a part that cannot be used.
     """
-    from rnnreranker.data.qrels import qrels_of
-    from rnnreranker.data.topics import topics_of
-    from rnnreranker.evaluate.scores import notice_unjudged
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.parts.vectors.together import notice_mismatch
-    from rnnreranker.search.queries import query_vectors
-
     judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
     notice_unjudged({request.shown("run"): run}, judged, so)
     if not any(qid in judged for qid in run):
@@ -281,9 +279,6 @@ def make_labels(
 
 def write_labels(request: LabelsRequest, output: Path, share: Share | None = None) -> dict[str, Any]:
     """Write the labels of a checked request and its other files, or a share of the shards; returns as `make_shards`."""
-    from rnnreranker.data.qrels import grades_of, qrels_of
-    from rnnreranker.search.own_documents import notice_own
-
     labeler, run = request.labeler, candidates_of(request)
     validation: Judged = {}
     if (learns := unlearnt(labeler.label_params)) and request.validation_qrels is not None:
@@ -314,9 +309,6 @@ def write_labels(request: LabelsRequest, output: Path, share: Share | None = Non
 def candidates_of(request: LabelsRequest) -> Run:
     """The candidates of each query of the run: of published pairs if there are such, else of the run."""
     import pandas
-
-    from rnnreranker.data.pairs import load_pairs
-    from rnnreranker.search.searching import first_stage_of
 
     run = first_stage_of(request.run).head(request.depth)
     if request.pairs is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from rnnreranker.base.jobs import one_blas_thread
 from rnnreranker.labels import targets
 from rnnreranker.labels.methods.base import Judged, JudgedContext, Labeler, VectorLabeler, contexts_of
 from rnnreranker.labels.params import LabelParams
-
-if TYPE_CHECKING:
-    from rnnreranker.runs import Run
+from rnnreranker.runs import Run
 
 QUERIES = 5  # at least so many must have a candidate above a threshold: fewer say nothing of others
 EVEN = 0.5  # probability from which on a candidate is rather relevant than not

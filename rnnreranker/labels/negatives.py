@@ -21,17 +21,19 @@ from rnnreranker.base.method import Form, fields_of, find, naming
 from rnnreranker.base.settings import Params, Written, asked, check_names, hints_of, setting
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.data.records import of_json, of_parquet
+from rnnreranker.index.opening import IndexOnDisk
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.make import open_job
 from rnnreranker.labels.methods.base import Judged, VectorLabeler, contexts_of
 from rnnreranker.labels.request import SOURCE, ChosenLabeler, JudgedRunRequest, choose_labeler
 from rnnreranker.runs import Run
+from rnnreranker.search.own_documents import without_own
+from rnnreranker.search.searching import first_stage_of
 
 if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
 
 DEFAULT_RATE = 0.1  # share of pairs discarded where neither a threshold nor a rate is given
 SIMILAR = {"rnn": "evidence", "joint": "joint"}  # filter → the labels whose similarities it goes by
@@ -177,9 +179,7 @@ def check(request: NegativesRequest, *others: tuple[object, str]) -> None:
 
 def mined_negatives(request: NegativesRequest) -> MinedNegatives:
     """The negatives of a checked request; writes its file."""
-    from rnnreranker.search.own_documents import without_own
-
-    run = without_own(request.run if isinstance(request.run, Run) else Run.read(request.run))
+    run = without_own(first_stage_of(request.run))
     mining, similar = request.chosen
     job = open_job(request, run, request.needs, "no candidate is left out as a positive", threads=request.threads)
     labeler: Any = None if mining.filter == "none" else job.labeler(similar, request.threads)
