@@ -80,13 +80,13 @@ def test_a_topic_without_a_strict_relevant_document_scores_nothing_or_is_dropped
 MEASURES = "nDCG@10 nDCG RR RR@10 AP AP@10 P@5 R@20 Success@1 Rprec Bpref NumRelRet P(rel=2)@5 Judged@10 SetF"
 
 
-def generated(topics: int, grades: int, tied: int = 0) -> tuple[dict[str, dict[str, float]], pandas.DataFrame]:
-    """Entries of a run with distinct scores, or with `tied` different ones, and judgements below `grades`."""
+def generated(topics: int, grades: int) -> tuple[dict[str, dict[str, float]], pandas.DataFrame]:
+    """Entries of a run with distinct scores, and judgements below `grades`."""
     rng = np.random.default_rng(topics + grades)
     names = [f"d{number}" for number in range(60)]
     entries = {}
     for topic in range(topics):
-        scores = rng.integers(tied, size=50).astype(float) if tied else rng.normal(size=50)
+        scores = rng.normal(size=50)
         entries[f"q{topic}"] = dict(zip(rng.permutation(names)[:50].tolist(), scores.tolist(), strict=True))
     rows = [
         (topic, str(docid), int(rng.integers(grades))) for topic in entries for docid in rng.permutation(names)[:20]

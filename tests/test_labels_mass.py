@@ -17,7 +17,6 @@ from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.mass import HiddenPositives, Listwise, fitted, learn_mass, likeliest_share
 from rnnreranker.labels.methods.base import VectorLabeler
 from rnnreranker.labels.methods.simple import JointParams
-from rnnreranker.labels.targets import with_share
 
 TOPICS, SIZE, DIMENSION = 100, 6, 24  # documents of a topic lie near each other
 
@@ -66,14 +65,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 def judged(docids: dict[str, list[str]]) -> dict[str, dict[str, int]]:
     return {qid: dict.fromkeys(found, 1) for qid, found in docids.items()}
-
-
-def test_a_share_by_hand() -> None:
-    own = np.array([[0.5, 0.3, 0.2, 0.0], [0.5, 0.3, 0.2, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    hard = np.array([[1.0, 0.0, 0.0, 0.0]] * 3)
-    takers = np.array([[False, True, True, False], [False, False, True, True], [False, True, True, True]])
-    found = [with_share(*row, 0.4) for row in zip(own, hard, takers, strict=True)]
-    np.testing.assert_allclose(found, [[0.6, 0.24, 0.16, 0.0], [0.6, 0.0, 0.4, 0.0], [1.0, 0.0, 0.0, 0.0]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("mass", ["share", "confident"])

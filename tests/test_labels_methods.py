@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas
 import pytest
 from labelers import make_labeler as labeler_of
 
-from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
+from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors, rnn_similarity
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.labels.methods import base
@@ -18,7 +18,7 @@ from rnnreranker.labels.methods.base import Labeler
 from rnnreranker.labels.methods.simple import JointParams, RunLabelParams
 from rnnreranker.labels.methods.teacher import TeacherParams
 from rnnreranker.labels.targets import aggregated, of_grades, redistributed, targets, transformed
-from rnnreranker.rnn import reference
+from rnnreranker.rnn.params import VECTORS_ALONE
 
 PARAMS = RnnParams(k=4, context=12)
 METHODS = ("evidence", "geometric", "hard", "jaccard", "joint", "query", "uniform")
@@ -158,27 +158,22 @@ def test_a_teacher_labels_with_its_scores(tmp_path: Path) -> None:
         labeler_of("teacher", Inputs(vectors=source))
 
 
-@pytest.mark.parametrize("aggregate", ["mean", "max"])
-def test_joint_similarity_is_that_of_loops(tmp_path: Path, aggregate: Literal["mean", "max"]) -> None:
-    """Both ends of every candidate by hand; several positives, each times its grade."""
+def test_joint_similarity_has_two_ends(tmp_path: Path) -> None:
+    """That of the positive is evidence, that of the query its similarity by the same settings, both in their shares."""
     source, queries, run = collection(tmp_path)
-    params = JointParams(**PARAMS.to_dict(), positive_weight=0.7)
-    labels = make_labeler("joint", source, queries, params, LabelParams(aggregate=aggregate)).infer(run, some(run))
-    grades = {"q1": [1, 3]}
-    for one in labels:
-        query = queries.vectors[queries.qids.index(one.qid)]
-        context = np.concatenate([query[None], source.fetch(source.rows(one.docids[:12]))])
-        expanded = reference.steps(context, params).expanded
-        products = (context @ context.T)[:, 1:]
-        low, high = products.min(axis=1, keepdims=True), products.max(axis=1, keepdims=True)
-        near = (products - low) / (high - low)
-        ends = [0.6 * near[end] + 0.4 * np.array(reference.jaccard(expanded, end)[1:]) for end in range(3)]
-        each = [
-            grade * (0.7 * ends[place] + 0.3 * ends[0]) for place, grade in enumerate(grades.get(one.qid, [1]), start=1)
-        ]
-        expected = np.mean(each, axis=0) if aggregate == "mean" else np.max(each, axis=0)
-        np.testing.assert_allclose(one.scores[:12], expected, rtol=1e-4, atol=1e-5)
+    plain, scores = RnnParams(**PARAMS.to_dict() | VECTORS_ALONE), {}
+    for weight in (1.0, 0.0, 0.7):
+        params = JointParams(**plain.to_dict(), positive_weight=weight)
+        labels = make_labeler("joint", source, queries, params, LabelParams(aggregate="max")).infer(run, some(run))
+        scores[weight] = {one.qid: one.scores[:12] for one in labels if one.positive.sum() == 1}
     assert labels.metadata["rnn"]["positive_weight"] == 0.7
+    evidence = make_labeler("evidence", source, queries, plain).infer(run, some(run))
+    for qid, mixed in scores[0.7].items():
+        vectors = source.fetch(source.rows(evidence[qid].docids[:12]))
+        of_query = rnn_similarity(queries.vectors[queries.qids.index(qid)][None], vectors[None], plain)[0]
+        np.testing.assert_array_equal(scores[1.0][qid], evidence[qid].scores[:12])
+        np.testing.assert_allclose(scores[0.0][qid], of_query, atol=1e-5)
+        np.testing.assert_allclose(mixed, 0.7 * scores[1.0][qid] + 0.3 * scores[0.0][qid], atol=1e-6)
 
 
 def row(*values: float) -> np.ndarray:
