@@ -10,10 +10,9 @@ import pytest
 from labelers import make_labeler
 from scipy.optimize import minimize
 
-from rnnreranker import LabelParams, QueryVectors, Run, SoftLabels, VectorSource, open_vectors
+from rnnreranker import LabelParams, QueryVectors, Run, VectorSource, make_labels, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
-from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.mass import HiddenPositives, Listwise, fitted, learn_mass, likeliest_share
 from rnnreranker.labels.methods.base import VectorLabeler
 from rnnreranker.labels.methods.simple import JointParams
@@ -140,40 +139,28 @@ def test_a_map_is_fitted_to_the_lowest_loss(made: Collection) -> None:
     np.testing.assert_allclose(mapped, best.x, atol=1e-3)
 
 
-def test_the_command_learns_before_it_labels(
-    made: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_mass_is_learnt_before_labels_are_made(made: Collection) -> None:
     """Half of the queries are labelled from one positive each; all positives of the others say how much leaves it."""
-    made.run.write(tmp_path / "run.txt")
-    np.save(tmp_path / "q.npy", made.queries.vectors)
-    (tmp_path / "q.ids").write_text("".join(f"{qid}\n" for qid in made.queries.qids))
     first, last = list(made.topics)[:50], list(made.topics)[50:]
-    (tmp_path / "qrels.txt").write_text("".join(f"{qid} 0 {made.topics[qid][0]} 1\n" for qid in first))
-    known = "".join(f"{qid} 0 {docid} 1\n" for qid in last for docid in made.topics[qid])
-    (tmp_path / "validation.txt").write_text(known)
-    argv = ["--k", "4", "--context", "30", "--index", str(made.folder / "v.npy")]
-    argv += ["--run", str(tmp_path / "run.txt"), "--encoded-queries", str(tmp_path / "q.npy")]
-    argv += ["--qrels", str(tmp_path / "qrels.txt"), "--output", str(tmp_path / "labels.parquet")]
-    validation = ["--validation-qrels", str(tmp_path / "validation.txt")]
+    given: dict[str, Any] = {"index": made.folder / "v.npy", "encoded_queries": made.queries}
+    given |= {"run": made.run, "qrels": {qid: made.topics[qid][:1] for qid in first}}
+    validation = {qid: made.topics[qid] for qid in last}
     for mass in ("share", "confident"):
-        assert main([*argv, *validation, "--method", f"joint:mass={mass}"]) == 0
-        labels = SoftLabels.read(tmp_path / "labels.parquet")
+        labels = make_labels(**given, method=f"joint:k=4,context=30,mass={mass}", validation_qrels=validation)
         learner = made.labeler(labels=LabelParams(mass=mass))  # type: ignore[arg-type]
-        expected, about = learn_mass(learner, made.run, judged({qid: made.topics[qid] for qid in last}))
+        expected, about = learn_mass(learner, made.run, judged(validation))
         assert labels.metadata["learnt"] == about
         said = {name: labels.metadata["labels"][name] for name in ("mass", "share", "threshold")}
         assert said == {"mass": mass, "share": expected.share, "threshold": expected.threshold}
         assert list(labels.qids) == first
-        assert "mass learnt by judgements of 50 queries, 50 with several positives: share 0." in capsys.readouterr().err
+        assert (about["by"], about["queries"], about["several"]) == ("judgements", 50, 50)
         kept = {round(float(one.targets[one.positive].sum()), 4) for one in labels}
         assert kept <= {1.0, round(1 - said["share"], 4)}
-    assert main([*argv, "--method", "joint:mass=share"]) == 0
-    assert "mass learnt by loss of 50 queries, 0 with several positives" in capsys.readouterr().err
-    assert main([*argv, "--method", "joint:mass=share,share=0.3"]) == 0
-    assert "mass learnt" not in capsys.readouterr().err
-    assert "learnt" not in SoftLabels.read(tmp_path / "labels.parquet").metadata
-    with pytest.raises(InputError, match="--validation-qrels goes with mass=share or confident"):
-        main([*argv, *validation])
+    about = make_labels(**given, method="joint:k=4,context=30,mass=share").metadata["learnt"]
+    assert (about["by"], about["queries"], about["several"]) == ("loss", 50, 0)
+    assert "learnt" not in make_labels(**given, method="joint:k=4,context=30,mass=share,share=0.3").metadata
+    with pytest.raises(InputError, match="validation_qrels goes with mass=share or confident"):
+        make_labels(**given, validation_qrels=validation)
 
 
 def test_what_cannot_be_learnt_is_said(made: Collection) -> None:

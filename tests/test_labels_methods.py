@@ -171,7 +171,7 @@ def test_joint_similarity_has_two_ends(tmp_path: Path) -> None:
     for qid, mixed in scores[0.7].items():
         vectors = source.fetch(source.rows(evidence[qid].docids[:12]))
         of_query = rnn_similarity(queries.vectors[queries.qids.index(qid)][None], vectors[None], plain)[0]
-        np.testing.assert_array_equal(scores[1.0][qid], evidence[qid].scores[:12])
+        np.testing.assert_allclose(scores[1.0][qid], evidence[qid].scores[:12], rtol=1e-5)
         np.testing.assert_allclose(scores[0.0][qid], of_query, atol=1e-5)
         np.testing.assert_allclose(mixed, 0.7 * scores[1.0][qid] + 0.3 * scores[0.0][qid], atol=1e-6)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from labelers import soft_labels
 from test_negatives import small
 
 from rnnreranker import SoftLabels, make_labels
@@ -64,29 +64,24 @@ def count(folder: Path) -> int:
     return len(list(folder.glob("*.parts/0*.parquet")))
 
 
-@pytest.mark.parametrize("sizes", [[9000], [1, 4095, 1, 4903], [4096, 4096, 808], [5000, 4000], [600] * 15])
-def test_files_put_together_have_the_bytes_of_one(tmp_path: Path, sizes: list[int]) -> None:
-    """Over row groups of 4096 queries, wherever the files are cut; one query has no candidates that took part."""
-    rng = np.random.default_rng(5)
-    lengths = rng.integers(1, 6, size=sum(sizes))
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    docids = np.array([f"d{n}" for n in np.arange(offsets[-1]) % 50], dtype=object)
-    scores = rng.random(offsets[-1]).astype(np.float32)
-    targets = np.repeat(1 / lengths, lengths).astype(np.float32)
-    scores[:3] = -np.inf
-    positive = np.isin(np.arange(offsets[-1]), offsets)
-    qids = tuple(f"q{n}" for n in range(len(lengths)))
-    metadata = {"method": "made up", "queries": len(qids)}
-    SoftLabels(qids, offsets, docids, scores, targets, positive, metadata).write(tmp_path / "whole")
-    ends = np.cumsum([0, *sizes])
-    paths: list[Path] = []
-    for number, (first, last) in enumerate(itertools.pairwise(ends.tolist())):
-        part = slice(offsets[first], offsets[last])
-        paths.append(tmp_path / f"{number}")
-        SoftLabels(
-            qids[first:last], offsets[first : last + 1] - offsets[first], docids[part], scores[part], targets[part],
-            positive[part], {"part": number},
-        ).write(paths[-1])  # fmt: skip
+@pytest.mark.parametrize("sizes", [[9], [1, 3, 1, 4], [4, 4, 1], [5, 4], [1] * 9])
+def test_files_put_together_have_the_bytes_of_one(
+    tmp_path: Path, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over row groups, wherever the files are cut; one query has no candidates that took part."""
+    monkeypatch.setattr("rnnreranker.labels.soft.ROW_GROUP", 4)
+    lengths, ends = [1 + n % 4 for n in range(9)], np.cumsum([0, *sizes]).tolist()
+    columns: list[list[Any]] = [
+        [f"q{n}" for n in range(9)],
+        [[f"d{n}" for n in range(count)] for count in lengths],
+        [[-np.inf if count == 3 else n / 7 for n in range(count)] for count in lengths],
+        [[1 / count] * count for count in lengths],
+        [[n == 0 for n in range(count)] for count in lengths],
+    ]
+    metadata, paths = {"method": "made up", "queries": 9}, [tmp_path / str(number) for number in range(len(sizes))]
+    soft_labels(*columns, metadata).write(tmp_path / "whole")
+    for path, first, last in zip(paths, ends, ends[1:], strict=False):
+        soft_labels(*(column[first:last] for column in columns)).write(path)
     write_joined(tmp_path / "joined", paths, metadata)
     assert (tmp_path / "joined").read_bytes() == (tmp_path / "whole").read_bytes()
 

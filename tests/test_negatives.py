@@ -238,29 +238,21 @@ def test_files_that_are_no_negatives(tmp_path: Path, name: str, content: str, sa
 def test_neither_the_query_nor_the_text_of_a_positive_is_a_negative(tmp_path: Path, form: str) -> None:
     """With filter none the negatives are the first of the run: those that are left, the next ones move up."""
     small(tmp_path)
-    run, positive = Run.read(tmp_path / "run.txt"), {}
-    for line in (tmp_path / "qrels.txt").read_text().splitlines():
-        qid, _, docid, _ = line.split()
-        positive[qid] = docid
+    run = Run.read(tmp_path / "run.txt")
+    positive = {qid: docid for qid, _, docid, _ in map(str.split, (tmp_path / "qrels.txt").read_text().splitlines())}
     texts = {f"d{n:02}": f"document {n:02}" for n in range(30)} | {qid: f"question {qid}" for qid in positive}
     for qid in ("q1", "q2"):  # two layers of the same text: what moves up is looked at, too
-        for copy in [docid for docid in run.ranked(qid) if docid != positive[qid]][:3]:
-            if copy not in positive.values():
-                texts[copy] = f" {texts[positive[qid]]}  "
-    Run.from_dict({qid: {qid: 99.0, **dict(run[qid])} for qid in run}).write(tmp_path / "own.txt")
+        copies = [docid for docid in run.ranked(qid) if docid != positive[qid]][:3]
+        texts |= {copy: f" {texts[positive[qid]]}  " for copy in copies if copy not in positive.values()}
+    own = Run.from_dict({qid: {qid: 99.0, **dict(run[qid])} for qid in run})
     (tmp_path / "docs.tsv").write_text("".join(f"{docid}\t{text}\n" for docid, text in texts.items()))
-    given = ["--run", str(tmp_path / "own.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--filter", "none"]
-    given += ["--documents", str(tmp_path / "docs.tsv"), "--form", form, "--negatives", "3", "--context", "12"]
-    assert main([*given, "--topics", str(tmp_path / "topics.tsv"), "--output", str(tmp_path / "out.jsonl")]) == 0
-    found: dict[str, list[str]] = {}
-    for line in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines()):
-        negative = line.get("negative") or (line["positive"] if line["label"] == 0 else None)
-        if negative:
-            found.setdefault(line["anchor"], []).append(negative)
-    for number, qid in enumerate(sorted(positive)):
+    filter = f"none:form={form},negatives=3,context=12"
+    mined = mine_negatives(own, tmp_path / "qrels.txt", filter=filter, documents=str(tmp_path / "docs.tsv")).mined
+    for qid, negatives in mined.groupby("qid")["docid"]:
         relevant = texts[positive[qid]].split()
-        kept = [texts[docid] for docid in run.ranked(qid) if texts[docid].split() != relevant]
-        assert found[f"question {number}"] == kept[:3]
+        kept = [docid for docid in run.ranked(qid) if texts[docid].split() != relevant]
+        assert negatives.tolist() == kept[:3]
+    assert mined["qid"].nunique() == 5
 
 
 @pytest.mark.parametrize(
