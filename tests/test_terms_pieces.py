@@ -58,7 +58,7 @@ def test_a_piece_of_several_words() -> None:
     # one token over two words, as U.S. in some vocabularies, and a word whose end has a token of its own
     pairs = aligned([(0, 0), (0, 4), (4, 5), (6, 9), (0, 0)], [(0, 1), (2, 5), (6, 9)])
     assert pairs == [(1, 0), (1, 1), (2, 1), (3, 2)]
-    found = Pieces([2, 9, 9, 9, 3], [NO_TAG] * 5, ["u", "sa", "won"], [(0, 1), (2, 5), (6, 9)], pairs)
+    found = Pieces([2, 9, 9, 9, 3], [NO_TAG] * 5, ["u", "sa", "won"], pairs)
     assert found.spread([1.0, 0.5, 2.0]) == {1: 1.25, 2: 0.25, 3: 2.0}
     assert found.gather([0.0, 1.0, 0.5, 2.0, 0.0]) == [0.5, 1.0, 2.0]
 

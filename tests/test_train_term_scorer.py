@@ -114,14 +114,14 @@ def test_predicted_weights(made: Path) -> None:
     scorer = TermScorer(made / "scorer")
     text = "w3 w39, w39"
     found = scorer.words(text)
-    assert [(text[one.start : one.end], one.word) for one in found] == [("w3", "w3"), ("w39", "w39"), ("w39", "w39")]
-    twice = [one.weight for one in found[1:] if one.weight is not None]
+    assert [word for word, _ in found] == ["w3", "w39", "w39"]
+    twice = [weight for _, weight in found[1:] if weight is not None]
     kept = [weight for weight in twice if weight >= 0] or twice
     [weights] = scorer.weights([text])
     assert weights["w39"] == pytest.approx(sum(kept) / len(kept))
     assert scorer.weights(["?!", "", text]) == [{}, {}, weights]
     long = " ".join(["w1"] * 100)
-    assert [one.weight is None for one in scorer.words(long)] == [False] * 62 + [True] * 38
+    assert [weight is None for _, weight in scorer.words(long)] == [False] * 62 + [True] * 38
 
 
 def test_labels_of_a_scorer(made: Path, tmp_path: Path) -> None:

@@ -150,20 +150,19 @@ class Pieces:
     Attributes:
         tokens: (T,) token numbers, also of added tokens; tags: (T,) indices in "BMES" of their first characters,
             `NO_TAG` for added tokens.
-        words: as they are counted; spans: their (start, end) characters in the text.
+        words: as they are counted.
         pairs: (token, word) indices, ascending: a token may belong to several words; a word beyond the length has none.
     """
 
     tokens: list[int]
     tags: list[int]
     words: list[str]
-    spans: Spans
     pairs: list[tuple[int, int]]
 
     def spread(self, weights: Sequence[float]) -> dict[int, float]:
         """Token → weight: each word's weight in equal parts to its tokens, as the paper does for Chinese characters.
 
-        >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(0, 4)], [(1, 0), (2, 0)]).spread([0.5])
+        >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(1, 0), (2, 0)]).spread([0.5])
         {1: 0.25, 2: 0.25}
         """
         return _shared(weights, [(word, token) for token, word in self.pairs])
@@ -171,7 +170,7 @@ class Pieces:
     def gather(self, weights: Sequence[float]) -> list[float | None]:
         """The weight of each word: the sum of its tokens' weights, each shared by its words, or None.
 
-        >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(0, 4)], [(1, 0), (2, 0)]).gather([9, 0.25, 0.5, 9])
+        >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(1, 0), (2, 0)]).gather([9, 0.25, 0.5, 9])
         [0.75]
         """
         by_word = _shared(weights, self.pairs)
@@ -203,7 +202,7 @@ class PieceReader:
         kinds, offsets = bmes_tags(text, spans), encoding["offset_mapping"]
         tags = [TAGS.index(kinds[start]) if end > start else NO_TAG for start, end in offsets]
         own_words = self.analyser.words([text])[0]
-        return Pieces(list(encoding["input_ids"]), tags, own_words, spans, aligned(offsets, spans))
+        return Pieces(list(encoding["input_ids"]), tags, own_words, aligned(offsets, spans))
 
 
 def aligned(tokens: Sequence[tuple[int, ...]], words: Spans) -> list[tuple[int, int]]:

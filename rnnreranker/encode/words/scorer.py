@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -60,15 +60,6 @@ def padded_pieces(several: Sequence[Pieces], padding: int) -> dict[str, torch.Te
     return {name: torch.from_numpy(part) for name, part in zip(ARGUMENTS, (tokens, attention, tags), strict=True)}
 
 
-class WeighedWord(NamedTuple):
-    """A word of a text: its (start, end) characters, counted form, and weight, None beyond the model's length."""
-
-    start: int
-    end: int
-    word: str
-    weight: float | None
-
-
 class TermScorer:
     """A trained term scorer, loaded on first use; path: a folder of `train --model term-scorer`.
 
@@ -82,8 +73,10 @@ class TermScorer:
         self.digest = content_of(self._folder)
         self._known: dict[str, dict[str, float]] = {}
 
-    def words(self, text: str) -> list[WeighedWord]:
-        """The words of a text in order; it is read alone, so that its weights do not depend on other texts.
+    def words(self, text: str) -> list[tuple[str, float | None]]:
+        """The words of a text in order with their weights, None beyond the model's length.
+
+        A text is read alone, so that its weights do not depend on other texts.
 
         Raises:
             InputError, MissingDependencyError: files that are missing or do not fit together; no jieba or PyStemmer.
@@ -92,8 +85,7 @@ class TermScorer:
         pieces = reader.read(text)
         with torch.inference_mode(), one_torch_thread():
             weights = network(**padded_pieces([pieces], reader.tokenizer.pad_token_id or 0))[0].double().tolist()
-        parts = zip(pieces.spans, pieces.words, pieces.gather(weights), strict=True)
-        return [WeighedWord(*span, word, weight) for span, word, weight in parts]
+        return list(zip(pieces.words, pieces.gather(weights), strict=True))
 
     def weights(self, texts: Sequence[str]) -> list[dict[str, float]]:
         """Word → weight of every text; errors as `words`.
@@ -102,9 +94,9 @@ class TermScorer:
         """
         for text in {*texts} - {*self._known}:
             several: dict[str, list[float]] = {}
-            for one in self.words(text):
-                if one.weight is not None:
-                    several.setdefault(one.word, []).append(one.weight)
+            for word, weight in self.words(text):
+                if weight is not None:
+                    several.setdefault(word, []).append(weight)
             kept = {word: [one for one in own if one >= 0] or own for word, own in several.items()}
             self._known[text] = {word: sum(own) / len(own) for word, own in kept.items()}
         return [self._known[text] for text in texts]
