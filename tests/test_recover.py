@@ -9,15 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
+from rnnreranker import QueryVectors, RnnParams, Run, make_labels, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.lab.recover.__main__ import main
-from rnnreranker.lab.recover.recovery import measure_recovery, ranking_measures
+from rnnreranker.lab.recover.recovery import cases_of, measure_recovery, ranking_measures
 from rnnreranker.lab.recover.request import RecoverRequest, check
-from rnnreranker.lab.recover.similarities import cases_of
-from rnnreranker.labels.similarity import GraphSimilarity
-from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.rnn import jaccard_similarity
@@ -88,14 +85,11 @@ def test_scores_are_those_of_the_similarity_functions(made: Made) -> None:
     probe = docids.index(case["visible"].iloc[0]) + 1
     places = [docids.index(docid) for docid in case["docid"]]
     alike = jaccard_similarity(context, PARAMS, probes=(probe,))[0, 0, 1:]
-    np.testing.assert_allclose(case["jaccard"], alike[places], rtol=1e-6)
-    near = context[0, 1:] @ context[0, probe]
-    mapped = (near - near.min()) / (near.max() - near.min())
-    np.testing.assert_allclose(case["geometric"], mapped[places], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(case["mixed"], 0.5 * case["geometric"] + 0.5 * case["jaccard"], rtol=1e-6)
-    products = context[0, 1:] @ context[0, 0]
-    np.testing.assert_allclose(case["raw"], products[places], rtol=1e-5)
-    np.testing.assert_allclose(case["margin"], (products - products[probe - 1])[places], rtol=1e-4, atol=1e-6)
+    near, products = context[0, 1:] @ context[0, probe], context[0, 1:] @ context[0, 0]
+    unit = (near - near.min()) / (near.max() - near.min())
+    expected = {"jaccard": alike, "geometric": unit, "raw": products, "margin": products - products[probe - 1]}
+    for name, values in (expected | {"mixed": 0.5 * unit + 0.5 * alike}).items():
+        np.testing.assert_allclose(case[name], values[places], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 def test_clusters_are_found_by_the_positive_and_not_by_the_query(made: Made) -> None:
@@ -112,42 +106,47 @@ def test_clusters_are_found_by_the_positive_and_not_by_the_query(made: Made) -> 
 
 
 def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> None:
-    """Each positive in front of the others, as `labels --from neighbours` would have it, and two more filters."""
+    """Those of labels from neighbours, and two more filters."""
     for name in ("vectors.npy", "docid"):
         (tmp_path / name).write_bytes((made.folder / name).read_bytes())
     write_graph(DenseNeighbours(made.vectors), tmp_path / "neighbours", 3)
-    graph, plain, found = open_neighbours(tmp_path), cases(made), cases(made, index=tmp_path, source="both")
-    names = ["graph-geometric", "graph-jaccard", "graph-mixed", "graph-joint"]
-    assert list(found) == [*plain, *names]
+    plain, found = cases(made), cases(made, index=tmp_path, source="both")
+    assert list(found) == [*plain, *(f"graph-{name}" for name in ("geometric", "jaccard", "mixed", "joint"))]
     pd.testing.assert_frame_equal(found[list(plain)], plain)
     for visible, case in found.groupby("visible"):
-        order = [visible, *(docid for docid in made.run.ranked("q") if docid != visible)]
-        places, rows = [order.index(docid) for docid in case["docid"]], graph.rows(order)[None]
-        similarity, first = GraphSimilarity(np.array([10]), PARAMS, None, graph, rows), np.ones(1, dtype=np.int64)
-        alike, near = similarity.jaccard(first)[0, 0, places], similarity.geometric(first)[0, 0, places]
-        np.testing.assert_array_equal(case["graph-jaccard"], alike)
-        np.testing.assert_array_equal(case["graph-geometric"], near)
-        np.testing.assert_allclose(case["graph-mixed"], 0.5 * near + 0.5 * alike, rtol=1e-6)
+        for name in ("geometric", "jaccard"):
+            method = f"{name}:k=3,k_exp=1,tau=0,context=10,from=neighbours"
+            labels = make_labels(made.run, {"q": {visible: 1}}, tmp_path, method)["q"]
+            scores = dict(zip(labels.docids, labels.scores.tolist(), strict=True))
+            assert case[f"graph-{name}"].tolist() == [scores[docid] for docid in case["docid"]]
+        mixed = 0.5 * case["graph-geometric"] + 0.5 * case["graph-jaccard"]
+        np.testing.assert_allclose(case["graph-mixed"], mixed, rtol=1e-6)
     made_of = measure_recovery(found, rates=(0.375,))
     assert measure_recovery(plain)["from_graph"] == []
-    assert len(made_of["rows"]) == 33
+    assert (len(made_of["rows"]), len(made_of["from_graph"])) == (33, 9)
     filters = ["rnn", "joint", "rnn-graph", "joint-graph", "margin", "max-score"]
     assert [row["filter"] for row in made_of["filters"]] == filters
     value = {(row["scorer"], row["measure"]): row["value"] for row in made_of["rows"]}
     for row in made_of["from_graph"]:
         beside = value[row["scorer"].removeprefix("graph-"), row["measure"]]
         assert row["difference"] == pytest.approx(value[row["scorer"], row["measure"]] - beside)
-    assert len(made_of["from_graph"]) == 9
 
 
 def test_what_is_refused(made: Made) -> None:
     few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
     with pytest.raises(InputError, match="no query has 2 positives and a judged negative"):
         cases(made, qrels=few)
-    with pytest.raises(InputError, match="unjudged='negativ': expected one of skip, negative"):
-        RecoverRequest(index="index", unjudged="negativ")
-    with pytest.raises(InputError, match="topics is missing; qrels is missing"):
-        check(RecoverRequest(index="index"))
+    given: dict[str, Any] = {"index": "index", "topics": "t", "qrels": "q"}
+    for wrong, said in (
+        ({"topics": None, "qrels": None}, "topics is missing; qrels is missing"),
+        ({"similarity": "evidence"}, "similarity=evidence: expected joint:KEY=VALUE"),
+        ({"similarity": "joint:lamda=1"}, "similarity=joint:lamda=1: no setting lamda"),
+        ({"beside": ["late", "late"]}, "beside: late, late: expected different names"),
+        ({"beside": "late:context=5"}, "beside=late:context=5: no setting context"),
+        ({"beside": "bm25-feedback"}, "beside=bm25-feedback: "),
+    ):
+        with pytest.raises(InputError, match=said):
+            check(RecoverRequest(**{**given, **wrong}))
 
 
 def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 
 from rnnreranker.base import command
-from rnnreranker.lab.flags import LabFlags, print_report, recorded
 from rnnreranker.lab.recover.recovery import answer, recovered
 from rnnreranker.lab.recover.request import RecoverRequest
+from rnnreranker.lab.shared import LabFlags, print_report, recorded
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search import flags
@@ -57,9 +57,7 @@ def make_parser() -> argparse.ArgumentParser:
     add(similarity, RecoverRequest, "source", "similarity")
     add(similarity, LabFlags, "preset")
     add(similarity, RnnParams, skip=OF_THE_MIXTURE, base=RnnParams.preset("vectors"), shown=SHOWN)
-
-    beside = parser.add_argument_group("teachers beside the similarities")
-    add(beside, RecoverRequest, "beside", "documents", "fields")
+    add(parser.add_argument_group("teachers beside the similarities"), RecoverRequest, "beside")
     return parser
 
 

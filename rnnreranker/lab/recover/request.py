@@ -1,59 +1,52 @@
-"""The request of a recovery with its similarities and teachers, checked before any work."""
+"""The request of a recovery: similarities and teachers as methods of labels, checked before any work."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rnnreranker.base.errors import argument, nearest, refuse
-from rnnreranker.base.method import Chosen, Form, as_list, choose, methods, naming, needs_together
-from rnnreranker.base.settings import Written, check_names, hints_of, setting
-from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
+from rnnreranker.base.errors import argument, refuse
+from rnnreranker.base.method import Form, as_list, naming
+from rnnreranker.base.settings import Written, setting
 from rnnreranker.data.names import QRELS
-from rnnreranker.lab.query_set import VectorsRequest
-from rnnreranker.labels.methods.simple import JointLabeler, JointParams
-from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_MIXTURE
+from rnnreranker.lab.shared import VectorsRequest
+from rnnreranker.labels.request import ChosenLabeler, choose_labeler
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
 
-P = TypeVar("P", bound=RnnParams)
-JOINT = "joint"
-NO_SETTINGS = OF_THE_MIXTURE | {"queries"}  # of joint similarity that mean nothing here
-COLLECTIVE = {"collective": False, "collective-positives": True}  # whether the visible positive gives feedback
+JOINT, COLLECTIVE, WITH_POSITIVES = "joint", "collective", "collective-positives"
+OF_GRAPH = "graph-"  # before the names of those that a graph has, too
+SINGLE = {"geometric": "geometric", "jaccard": "jaccard", "mixed": "evidence"}  # similarities to a positive alone
+LAMBDAS = (0.3, 0.5, 0.7)  # of joint similarity, in place of its own
+WEIGHTS = (0.0, 0.33, 0.67, 1.0)  # of the positive, in place of its own
 
 
 class Teacher(NamedTuple):
-    """A name of `known`, and the reranker with its settings."""
+    """The name of a teacher, the method of labels whose scores are its own, and this method with checked settings."""
 
     name: str
-    chosen: Chosen
+    method: Written
+    chosen: ChosenLabeler
 
 
-def known() -> list[str]:
-    """Names of teachers: rerankers that read no run scores, and the collective teacher."""
-    return [*COLLECTIVE, *(name for name, kind in methods("reranker").items() if "run scores" not in kind.needs)]
-
-
-def choose_teacher(form: Form) -> Teacher:
+def choose_teacher(form: Form, context: int) -> Teacher:
     """The teacher of a written form: `late`, `collective:fb_clusters=24`, `cross-encoder:model=NAME`.
 
     Raises:
-        InputError: an unknown teacher or setting, values out of range, no model where one is needed.
+        InputError: an unknown teacher or setting, values out of range.
     """
-    of = written = Written.read(form)
+    written = Written.read(form)
     with naming("beside", written):
-        refuse(
-            (written.name not in known(), f"no such teacher; {nearest(written.name, known())}"),
-            ("context" in written.params, "no setting context: every candidate of the recovery's context is scored"),
-        )
-        if written.name in COLLECTIVE:
-            of = Written("prf", {"feedback": str(dataclasses.replace(written, name="colbert"))})
-        return Teacher(written.name, choose("reranker", of))
+        unread = "context" in written.params
+        refuse((unread, "no setting context: every candidate of the recovery's context is scored"))
+        method = Written("teacher", {"teacher": str(written), "context": context})
+        if written.name in (COLLECTIVE, WITH_POSITIVES):
+            own = {"positives": written.name == WITH_POSITIVES, "context": context}
+            method = Written(COLLECTIVE, written.params | own, written.preset)
+        return Teacher(written.name, method, choose_labeler(method))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +55,8 @@ class RecoverRequest(VectorsRequest):
 
     Attributes:
         qrels: with several positives a query: a name, a file, {qid: {docid: grade}} or a data frame.
-        similarity: settings of rNN and of joint similarity, `joint:k=20,positive_weight=0.3,preset=tas-b`.
-        beside: teachers in written form, `collective:fb_clusters=24`, see `known`.
+        similarity: settings of rNN and of joint labels, `joint:k=20,positive_weight=0.3,preset=tas-b`.
+        beside: teachers in written form, `collective:fb_clusters=24`, see `choose_teacher`.
     """
 
     qrels: Qrels | None = setting(None, QRELS)
@@ -75,38 +68,47 @@ class RecoverRequest(VectorsRequest):
     )
     visible: int = setting(1, "positives visible at a time", at_least=1)
     ablations: bool = setting(False, "joint similarity with other settings, too: each differs in one thing")
-    beside: Sequence[Form] | Form = setting((), f"rank by these, too: {', '.join(known())}", metavar="NAME")
-    documents: str | None = setting(None, "texts for teachers that read them (default: of the index)")
-    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
+    beside: Sequence[Form] | Form = setting(
+        (), f"rank by rerankers that read no run scores, {COLLECTIVE}, {WITH_POSITIVES}, too", metavar="NAME"
+    )
+
+    def method(self, name: str, **changed: Any) -> Written:
+        """A method of labels with the settings of the similarity, some of them changed."""
+        own = Written.read(self.similarity)
+        params = {key: value for key, value in own.params.items() if name == JOINT or key != "positive_weight"}
+        return Written(name, params | changed, own.preset)
 
     @cached_property
-    def params(self) -> RnnParams:
-        """Settings of geometric, Jaccard and mixed similarity; `context` is the number of candidates.
+    def chosen(self) -> dict[str, Any]:
+        """The settings of mixed and of joint similarity; InputError: unknown ones, values out of range."""
+        with naming("similarity", own := Written.read(self.similarity)):
+            refuse((own.name != JOINT or "from" in own.params, f"expected {JOINT}:KEY=VALUE,…, without from"))
+            return {name: choose_labeler(self.method(name)).params for name in (JOINT, SINGLE["mixed"])}
 
-        Raises:
-            InputError: unknown settings, values out of range.
-        """
-        return self._settings(RnnParams.preset("vectors"))
+    @property
+    def context(self) -> int:
+        """The number of candidates."""
+        return int(self.chosen[JOINT].context)
 
-    @cached_property
-    def joint(self) -> JointParams:
-        """Settings of joint similarity, by default those of labels."""
-        return self._settings(JointLabeler.defaults)
-
-    def _settings(self, base: P) -> P:
-        """`base` with those of its settings that the written form has."""
-        written = Written.read(self.similarity)
-        with naming("similarity", written):
-            refuse((written.name != JOINT, f"expected {JOINT}:KEY=VALUE,…"))
-            known = {name: hint for name, hint in hints_of(JointParams).items() if name not in NO_SETTINGS}
-            values = check_names(written.params, known)
-            base = type(base).named(written.preset, base) if written.preset else base
-            return dataclasses.replace(base, **{name: value for name, value in values.items() if name in vars(base)})
+    @property
+    def scorers(self) -> dict[str, Written]:
+        """Scorer → the method of labels whose scores it is, of the query first, of the graph last."""
+        own, changes = self.chosen[JOINT], {"joint-geometric": {"lam": 1.0}, "joint-jaccard": {"lam": 0.0}, JOINT: {}}
+        if self.ablations:
+            changes |= {f"joint, lambda {lam:g}": {"lam": lam} for lam in LAMBDAS if lam != own.lam}
+            changes |= {f"joint, a {a:g}": {"positive_weight": a} for a in WEIGHTS if a != own.positive_weight}
+        made = {"query": self.method("query")} | {name: self.method(method) for name, method in SINGLE.items()}
+        made |= {name: self.method(JOINT, **changed) for name, changed in changes.items()}
+        if self.source == "both":
+            graph = {"from": "neighbours"}
+            made |= {OF_GRAPH + name: self.method(method, **graph) for name, method in SINGLE.items()}
+            made[OF_GRAPH + JOINT] = self.method(JOINT, queries="encoded", **graph)
+        return made
 
     @cached_property
     def teachers(self) -> list[Teacher]:
         """The teachers; InputError: an unknown teacher or setting."""
-        return [choose_teacher(form) for form in as_list(self.beside)]
+        return [choose_teacher(form, self.context) for form in as_list(self.beside)]
 
 
 def check(request: RecoverRequest) -> None:
@@ -115,17 +117,10 @@ def check(request: RecoverRequest) -> None:
     Raises:
         InputError: all faults; unknown settings and teachers.
     """
-    names, chosen = [one.name for one in request.teachers], [one.chosen for one in request.teachers]
-    asked_fields(request.documents, request.fields)
-    models = [(one.name, own) for one in chosen if (own := one.method.model_setting) and not getattr(one.params, own)]
-    beside = argument("beside")
+    names = [one.name for one in request.teachers]
+    twice = len({*names}) < len(names)
     refuse(
         *request.lacking("index", "topics", "qrels"),
-        (len(set(names)) < len(names), f"{beside}: {', '.join(names)}: expected different names"),
-        *((True, f"{argument('beside', name)}: which model? give {name}:{own}=…") for name, own in models),
-        (
-            request.documents and "texts" not in needs_together(chosen),
-            f"{argument('documents')} goes with a {beside} that reads texts",
-        ),
+        (twice, f"{argument('beside')}: {', '.join(names)}: expected different names"),
     )
-    _ = request.params, request.joint, request.encoding  # each says what is wrong with its written form
+    _ = request.chosen, request.encoding  # each says what is wrong with its written form
