@@ -18,9 +18,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records, rounded
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.comparisons import conclusion, per_query, study_rows, values_of
 from rnnreranker.lab.study.request import Arm, StudyRequest
-from rnnreranker.lab.study.studying import run_study, with_rates
+from rnnreranker.lab.study.studying import StudyOutcome, per_query, run_study, study_rows, with_chosen, with_rates
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied
 from rnnreranker.regress.records import Figures
@@ -33,7 +32,8 @@ QRELS = pandas.DataFrame(
 
 
 def fold_tasks(folds: int, seeds: int, share: float = 0.25) -> list[Task]:
-    return tasks_of(StudyRequest("i", TOPICS, QRELS, folds=folds, seeds=seeds), TOPICS, QRELS, share)[0]
+    model = {"query": {"validation_share": share}}
+    return tasks_of(StudyRequest("i", TOPICS, QRELS, folds=folds, seeds=seeds, model=model), TOPICS, QRELS)[0]
 
 
 def test_folds_test_every_query_once_and_never_train_on_it() -> None:
@@ -78,60 +78,68 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
         arms_of("a:labels=evidence:label_preset=coder-tas-b")
 
 
-def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(tmp_path: Path) -> None:
+class Rated(Studied):
+    """A study whose trainings validate by their learning rate: 1 for the best of their task."""
+
+    def __init__(self, request: StudyRequest, work: Path, best: dict[str, float]) -> None:
+        self.request, self.work, self.best = request, work, best
+        self.arms = {arm.name: arm for arm in request.chosen}
+
+    def record(self, task: Task, arm: Arm | None) -> dict[str, Any]:
+        assert arm is not None
+        value = float(arm.params_of(task).learning_rate == self.best[task.name])
+        return {"task": task.name, "arm": arm.name, "validation": {"nDCG@10": value}}
+
+
+def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """000, 5.2 tunes on "HEAD Val" and tests on "HEAD Test": no query that chooses a rate is tested with it."""
     tasks = fold_tasks(3, 2, 0.5)
     best = {task.name: rate for task, rate in zip(tasks, (1e-4, 1e-2, 1e-3), strict=False)}
-
-    class Rated(Studied):
-        def __init__(self, request: StudyRequest) -> None:
-            self.request, self.work, self.arms = request, tmp_path, {arm.name: arm for arm in request.chosen}
-
-        def record(self, task: Task, arm: Arm | None) -> dict[str, Any]:
-            assert arm is not None
-            rate = arm.params_of(task).learning_rate
-            return {"task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
-
-    studied = Rated(StudyRequest("i", "t", "q", arms=["hard", "few:candidates=9,rates=hard"]))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Studied, "record", Rated.record)
-        chosen = with_rates(studied, tasks, [1e-2, 1e-3, 1e-4])
-    arms = studied.arms
-    assert [arm.rates for arm in arms.values()] == [best, best]
+    request = StudyRequest("i", "t", "q", arms=["hard", "few:candidates=9,rates=hard"])
+    studied = Rated(request, tmp_path, best)
+    monkeypatch.setattr(Studied, "record", Rated.record)
+    chosen = with_rates(studied, tasks, [1e-2, 1e-3, 1e-4])
+    assert [arm.rates for arm in studied.arms.values()] == [best, best]
     assert list(chosen) == ["hard"]
     assert {name: entry["rate"] for name, entry in chosen["hard"].items()} == best
     assert chosen["hard"]["fold 2 of 3"]["validation"] == {"0.0001": 0.0, "0.001": 0.0, "0.01": 1.0}
-    assert arms["hard"].training()["learning_rate"] is None
     assert all(task.validation.isdisjoint(task.test) for task in tasks)
-    assert replace(arms["hard"], rates={"transfer": 0.25}).training()["learning_rate"] == 0.25
 
 
-def record(arm: str | None, seed: int, values: dict[str, float], **others: Any) -> dict[str, Any]:
+def record(arm: str, seed: int, values: dict[str, float], **others: Any) -> dict[str, Any]:
     return {"arm": arm, "seed": seed, "task": "t", "values": {"nDCG@10": values}, **others}
 
 
 def test_rows_average_seeds_before_comparing() -> None:
-    records = [
-        record("base", 0, {"a": 0.5, "b": 0.1}),
-        record("CODER", 0, {"a": 0.4, "b": 0.3}),
-        record("CODER", 1, {"a": 0.8, "b": 0.5}),
-        record("CODER + mixed", 0, {"a": 1.0, "b": 0.2}),
-        record("CODER + mixed", 1, {"a": 0.6, "b": 0.6}),
-    ]
-    others = {"CODER": ["base"], "CODER + mixed": ["base", "CODER"]}
+    two = {"base": [(0.5, 0.1)], "CODER": [(0.4, 0.3), (0.8, 0.5)], "CODER + mixed": [(1.0, 0.2), (0.6, 0.6)]}
+    records = [record(arm, seed, {"a": a, "b": b}) for arm, pairs in two.items() for seed, (a, b) in enumerate(pairs)]
     table = per_query(records)
+    others = {"CODER": ["base"], "CODER + mixed": ["base", "CODER"]}
     rows = {(row["arm"], row["group"]): row for row in study_rows(table, {"a": "one", "b": "two"}, others)}
     assert rows["CODER", "all"]["value"] == pytest.approx((0.6 + 0.4) / 2)
-    assert rows["CODER + mixed", "all"]["against"]["CODER"]["difference"] == pytest.approx((0.2 + 0.0) / 2)
     assert rows["CODER + mixed", "one"]["against"]["base"]["difference"] == pytest.approx(0.3)
-    assert rows["CODER", "two"]["queries"] == 1
-    assert rows["base", "all"]["against"] == {}
-    found = rows["CODER + mixed", "all"]["against"]["CODER"]
-    assert found["low"] == pytest.approx(0.0)
-    assert found["high"] == pytest.approx(0.2)
+    assert (rows["CODER", "two"]["queries"], rows["base", "all"]["against"]) == (1, {})
+    gap = rows["CODER + mixed", "all"]["against"]["CODER"]
+    assert [gap[name] for name in ("difference", "low", "high")] == pytest.approx([0.1, 0, 0.2])
     assert table["CODER"].round(4).to_dict() == {"nDCG@10": {"a": 0.6, "b": 0.4}}
     with pytest.raises(InputError, match="not tested on the same queries"):
         per_query([*records, record("other", 0, {"a": 1.0})])
+
+
+def test_validation_chooses_among_the_arms_of_a_family_task_by_task() -> None:
+    by_arm = {"half": {"one": (0.1, 0.5), "two": (0.2, 0.2)}, "whole": {"one": (0.5, 0.3), "two": (0.2, 0.2)}}
+    records = [
+        {"arm": arm, "task": task, "seed": seed, "validation": {"nDCG@10": value, "loss": 0.0}}
+        for arm, tasks in by_arm.items()
+        for task, values in tasks.items()
+        for seed, value in enumerate(values)
+    ]
+    more, choices = with_chosen(records, dict.fromkeys(by_arm, "best"))
+    assert choices["best"]["one"] == {"arm": "whole", "validation": {"half": 0.3, "whole": 0.4}}
+    assert choices["best"]["two"]["arm"] == "half"  # of equal ones the first
+    assert more == [*records, *({**one, "arm": "best"} for one in (*records[2:4], *records[4:6]))]
 
 
 @pytest.fixture
@@ -153,15 +161,15 @@ def collection(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
     encoder = f"{collection / 'encoder'}:pooling=mean"
-    argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
-    argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", encoder, "--folds", "2"]
-    argv += ["--seeds", "2", "--epochs", "2", "--model", "query:validation_share=0.3,candidates=10"]
-    argv += ["--work", str(collection / "work"), "--learning-rates", "1e-3", "1e-2", "--context", "8"]
-    labels = ["--compares", "labels", "--against", "CODER", "--arms", "CODER", "CODER + mixed:labels=evidence"]
+    named = [f"--index {collection / 'index'} --topics {collection / 'topics.tsv'} --qrels {collection / 'qrels.txt'}"]
+    named += [f"--encoder {encoder} --folds 2 --seeds 2 --epochs 2 --context 8 --learning-rates 1e-3 1e-2"]
+    named += [f"--model query:validation_share=0.3,candidates=10 --work {collection / 'work'} --compares labels"]
+    argv = [*" ".join(named).split(), "--against", "CODER", "--arms", "CODER"]
+    labels = ["CODER + mixed:labels=evidence"]
     labels += [f"CODER + {name}:labels={name},rates=CODER + mixed" for name in ("uniform", "query")]
 
-    def found(name: str, *flags: str) -> Record:
-        assert main([*argv, *flags, "--output", str(collection / name)]) == 0
+    def found(name: str, *arms: str) -> Record:
+        assert main([*argv, *arms, "--output", str(collection / name)]) == 0
         (record,) = read_records(collection / name)
         return record
 
@@ -172,58 +180,46 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
         line = f"{own['unchanged']} of {own['trainings']} trainings of {arm}"
         assert (f"{line}," in f"{doubts},") == (own["unchanged"] > 0)
     assert "CODER + mixed\tnDCG@10\tall" in printed
-    assert printed.endswith(f"\n\n{conclusion(first.outcome['rows'])}\n")
-    assert (first.kind, first.name) == ("study", "labels")
-    assert set(first.outcome["rates"]) == {"CODER", "CODER + mixed"}
+    assert printed.endswith(f"\n\n{StudyOutcome(first.outcome, {}).conclusion}\n")
+    assert (first.kind, first.name, set(first.outcome["rates"])) == ("study", "labels", {"CODER", "CODER + mixed"})
     for chosen in first.outcome["rates"]["CODER"].values():
         assert chosen["validation"][f"{chosen['rate']:g}"] == max(chosen["validation"].values())
-        assert set(chosen["validation"]) == {"0.001", "0.01"}
+    for row in (row for row in first.outcome["rows"] if row["group"] == "all"):
+        single = first.outcome["queries"][row["arm"]][row["measure"]]
+        assert np.mean(list(single.values())) == pytest.approx(row["value"], abs=1e-4)
+    assert str(collection / "work") not in first.commands[0]["command"]
     taken = {path: path.stat().st_mtime_ns for path in (collection / "work").glob("*/trial.json")}
     next(iter(taken)).unlink()  # as after a kill
     again = found("again.json", *labels)
-    assert again.outcome["rows"] == first.outcome["rows"]
-    assert again.outcome["curves"] == first.outcome["curves"]
-    for row in first.outcome["rows"]:
-        if row["group"] == "all":
-            single = first.outcome["queries"][row["arm"]][row["measure"]]
-            assert np.mean(list(single.values())) == pytest.approx(row["value"], abs=1e-4)
-    assert str(collection / "work") not in first.commands[0]["command"]
-    unchanged = [path for path, when in taken.items() if path.stat().st_mtime_ns == when]
-    assert len(unchanged) == len(taken) - 1
-    two = ["--against", "CODER", "--arms", "CODER", "CODER + fused run:labels=run", "--first-stages", "dense"]
-    taught = found("taught.json", "--compares", "labels", *two)
+    assert [again.outcome[name] for name in ("rows", "curves")] == [first.outcome[name] for name in ("rows", "curves")]
+    assert sum(path.stat().st_mtime_ns == when for path, when in taken.items()) == len(taken) - 1
+    taught = found("taught.json", "CODER + fused run:labels=run", "--first-stages", "dense")
     assert [line[0] for line in study_table(taught.outcome, "all")[1]] == ["base", "CODER", "CODER + fused run"]
     topics = dict(line.split("\t") for line in (collection / "topics.tsv").read_text().splitlines())
-    given = {"encoder": encoder, "folds": 2, "seeds": 2, "context": 8, "first_stages": ["dense"]}
-    model = {"query": {"epochs": 2, "validation_share": 0.3, "candidates": 10}}
-    same = run_study(
-        open_index(collection / "index"),
-        topics,
-        load_qrels(collection / "qrels.txt"),
-        **{"model": model, "learning_rates": [1e-3, 1e-2], "against": "CODER", "work": collection / "work", **given},
-        arms={"CODER": None, "CODER + fused run": {"labels": "run"}},
-    )
+    given: dict[str, Any] = {"encoder": encoder, "folds": 2, "seeds": 2, "context": 8, "first_stages": ["dense"]}
+    given |= {"learning_rates": [1e-3, 1e-2], "against": "CODER", "work": collection / "work"}
+    given["model"] = {"query": {"epochs": 2, "validation_share": 0.3, "candidates": 10}}
+    given["arms"] = {"CODER": None, "CODER + fused run": {"labels": "run"}}
+    same = run_study(open_index(collection / "index"), topics, load_qrels(collection / "qrels.txt"), **given)
     assert rounded(same.outcome["rows"]) == taught.outcome["rows"]
     header, lines = study_table(first.outcome, "all")
     assert "nDCG@10 − CODER, same hyperparameters" in header
     assert [line[0] for line in lines][:2] == ["base", "CODER"]
     pytest.importorskip("matplotlib", reason="the pictures need the extra plots")
-    names = ("tiny-nDCG-10", "tiny-loss", "tiny-positives")
-    record = replace(first, spec="tiny")
-    drawn = write_pictures(Figures([record]), collection, {f"{name}.svg" for name in names})
-    assert [path.relative_to(collection) for path in drawn] == [Path("study", f"{name}.svg") for name in names]
+    names = {f"tiny-{name}.svg" for name in ("nDCG-10", "loss", "positives")}
+    drawn = write_pictures(Figures([replace(first, spec="tiny")]), collection, names)
+    assert {str(path.relative_to(collection / "study")) for path in drawn} == names
     assert all(path.read_text().startswith("<svg") for path in drawn)
 
 
-def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements() -> None:
+def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(tmp_path: Path) -> None:
     """Trials of folds once took the level from the fold's rows: a fold without a grade of 2 counted from 1 on."""
     run = Run.from_dict({"q0": {"d0": 1.0}, "q1": {"d1": 1.0}})
     qrels = pandas.DataFrame([("q0", "d0", 1), ("q1", "d1", 2)], columns=["query_id", "doc_id", "relevance"])
-    topics = {"q0": "w0", "q1": "w1"}
-    tasks, _ = tasks_of(StudyRequest("i", topics, qrels, folds=2, seeds=1), topics, qrels, 0.5)
-    for protocol, expected in (("dl", {"q0": 0.0, "q1": 1.0}), ("trec", {"q0": 1.0, "q1": 1.0})):
-        came_to = [values_of(run, qrels, "RR", protocol, task.test)["RR"] for task in tasks]
-        assert came_to[0] | came_to[1] == expected
+    studied = Rated(StudyRequest("i", "t", "q", measures="RR"), tmp_path, {})
+    studied.qrels = qrels
+    for studied.protocol, expected in (("dl", [0.0, 1.0]), ("trec", [1.0, 1.0])):
+        assert [studied.values(run, [qid])["RR"][qid] for qid in ("q0", "q1")] == expected
 
 
 LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
@@ -232,32 +228,24 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"model": "queries"}, "model=queries: no study trains it; did you mean query"),
         ({"arms": []}, "arms: expected an arm"),
         ({"model": "query:candidats=3"}, "model=query: no setting candidats"),
         ({"model": "query:seed=3"}, "arms=trained: seed: a study draws its own; give seeds, trainings of every arm"),
-        ({"loss": "kl:margin=3"}, "model=query: loss=kl:margin=3: no setting margin"),
         ({"test_candidates": 2}, "test_candidates: means nothing to a study of the model query"),
         ({"test_topics": "t"}, "test_topics and test_qrels go together"),
         ({"against": "a"}, "arms=trained: a: no such arm; known: trained"),
-        ({"arms": ["a:loss=kk"]}, "arms=a:loss=kk: model=query: loss=kk: kk: no such loss; known: bce, "),
         (
             {"arms": ["a:labels=evidnce"]},
             "arms=a:labels=evidnce: labels=evidnce: evidnce: no such labeler; did you",
         ),
         ({"arms": ["a:labels=arm"]}, "arms=a:labels=arm: labels=arm: name missing"),
-        ({"arms": ["a:labels=term-scorer:product=sum"]}, "arms=a:labels=term-scorer:product=sum: labels=term-scorer"),
-        ({"arms": ["b:labels=arm:name=a", "a"]}, "arms=b: a: comes after it; put it before"),
-        ({"arms": ["a:family=b", "b"]}, "arms=a: family=b: is the name of an arm"),
-        ({"arms": ["a:rates=b"]}, "arms=a: b: no such arm"),
-        ({**LATE, "arms": ["a:prf=colbert"]}, "arms=a: prf: give start, the arm that is searched with"),
-        ({**LATE, "arms": ["a", "b:start=a,prf=colbert:fb_doc=9"]}, "arms=b:start=a,prf="),
-        ({**LATE, "arms": ["b:start=a", "a"]}, "arms=b: a: comes after it; put it before"),
-        ({"first_stages": ["bm25:k9=1"]}, "first_stages=bm25:k9=1: no setting k9"),
+        ({"arms": ["b:labels=arm:name=a", "a"]}, "arms=b:labels=arm:name=a: a: comes after it; put it before"),
+        ({"arms": ["a:family=b", "b"]}, "arms=a:family=b: family=b: is the name of an arm"),
+        ({"arms": ["a:rates=b"]}, "arms=a:rates=b: b: no such arm"),
+        ({**LATE, "arms": ["a:prf=colbert"]}, "arms=a:prf=colbert: prf: give start, the arm that is searched with"),
         ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),
         ({"model": "term-scorer"}, "model=term-scorer: no study trains it"),
         ({"model": "late"}, "model=late: encoder is missing"),
-        ({"epochs": 3}, "no argument epochs, "),
     ],
 )
 def test_what_does_not_belong_together_is_said_before_any_work(asked: dict[str, Any], said: str) -> None:

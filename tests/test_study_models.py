@@ -15,9 +15,9 @@ from rnnreranker.data.splits import parts_of
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.comparisons import distances_of
 from rnnreranker.lab.study.request import StudyRequest, check
 from rnnreranker.lab.study.tasks import Task, tasks_of
+from rnnreranker.lab.study.trial import distances_of
 from tests.tiny_encoder import (
     make_cross_encoder,
     make_encoder,
@@ -39,8 +39,8 @@ HN = f"ColBERT-HN:{OWN}"
 SELF = f'self-KD:{OWN},{BATCH},against=ColBERT|ColBERT-HN,labels="teacher:teacher=late,temperature=0.125,{SCORES}"'
 
 
-CROSS = ("--first-stages", "dense", "impact", "--test-candidates", "10")
-CROSS += ("--model", "cross:group_size=3,key_measure=loss,depth=50,validation_share=0.3")
+CROSS = "--model cross:group_size=3,key_measure=loss,depth=50,validation_share=0.3"
+CROSS = f"{CROSS} --first-stages dense impact --test-candidates 10"
 
 
 def test_arms_have_settings_of_training_loss_and_labels() -> None:
@@ -60,7 +60,7 @@ def test_arms_have_settings_of_training_loss_and_labels() -> None:
 def split_tasks(setting: str, folds: int, seed: int, qrels: Any) -> list[Task]:
     topics = make_topics() | {"lost": "w1 w2"}
     request = StudyRequest("i", topics, qrels, splits=setting, folds=folds, seeds=seed + 1)
-    return tasks_of(request, topics, qrels, 0.1)[0][-folds:]
+    return tasks_of(request, topics, qrels)[0][-folds:]
 
 
 def test_the_parts_are_those_of_the_splits_by_name() -> None:
@@ -119,49 +119,54 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def study(world: Path, work: str, *flags: str, encoder: str = "dense", parts: str = "--folds 2") -> Record:
+def study(
+    world: Path, work: str, arms: list[str], flags: str, encoder: str = "dense", parts: str = "--folds 2"
+) -> Record:
     """The record of a study; an earlier one with the same work goes on, except for arms without a kept model."""
-    output = world / "study.json"
-    argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), *parts.split(), "--seeds", "1"]
-    argv += ["--qrels", str(world / "qrels.txt"), "--encoder", str(world / encoder), "--epochs", "2"]
-    argv += ["--learning-rate", "1e-3", "--work", str(world / work), "--output", str(output), *flags]
+    given = f"--index {world / 'index'} --topics {world / 'topics.tsv'} --qrels {world / 'qrels.txt'} {parts} --seeds 1"
+    given += f" --encoder {world / encoder} --epochs 2 --learning-rate 1e-3 --work {world / work}"
     for path in (world / work).glob("*/trial.json"):
         if not (path.parent / "model").is_dir():
             path.unlink()
-    assert main(argv) == 0
-    (record,) = read_records(output)
+    assert main([*f"{given} --output {world / 'study.json'} {flags}".split(), "--arms", *arms]) == 0
+    (record,) = read_records(world / "study.json")
     return record
+
+
+def same(again: dict[str, Any], made: dict[str, Any]) -> None:
+    """Arms of a study that goes on are what they were."""
+    for arm, curve in again["curves"].items():
+        assert curve == made["curves"][arm]
+        assert again["queries"][arm] == made["queries"][arm]
 
 
 @pytest.mark.long
 def test_dual_encoders_taught_by_words_and_by_each_other(world: Path) -> None:
-    flags = ["--model", "dual:depth=20", "--first-stages", "dense", "--batch-size", "4", "--measures", "R@5 R@20"]
-    flags += ["--loss", "distance:alpha=0.7", "--against", "LE-None", "--arms"]
+    flags = "--model dual:depth=20 --first-stages dense --batch-size 4 --loss distance:alpha=0.7 --against LE-None"
+    how: dict[str, Any] = {"flags": f"{flags} --measures R@5", "parts": "--splits standard --folds 1"}
     arms = [NONE, IN_BATCH, DISTILLED, "LE-BS:labels=term-scorer,against=LE-None|LE-Distill|LE-TFIDF"]
     arms += ["F-EBR:start=none,loss=triplet,towers=separate,learning_rate=1e-2", "LE-TFIDF:labels=term-weight"]
     arms += ["evidence:labels=evidence,loss=distance:alpha=1,label_scale=maxmin"]
-    made = study(world, "dual", *flags, *arms, parts="--splits standard --folds 1").outcome
+    made = study(world, "dual", arms, **how).outcome
     names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR", "LE-TFIDF", "evidence"]
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"] == ["base", *names]
-    assert (made["model"], made["params"]["alpha"]) == ("dual", 0.7)
-    assert made["tasks"] == ["standard, fold 1 of 4"]
+    assert (made["model"], made["params"]["alpha"], made["tasks"]) == ("dual", 0.7, ["standard, fold 1 of 4"])
     unlabelled = {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0}
     assert unlabelled == {"LE-None", "in-batch", "F-EBR"}
     assert made["costs"]["LE-Distill"]["labelling"] == made["costs"]["LE-None"]["training"]
-    losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
-    assert len(set(losses.values())) == len(names)
+    assert len({tuple(curve["loss"]) for curve in made["curves"].values()}) == len(names)
     begins = {arm: curve["nDCG@10"][0] for arm, curve in made["curves"].items() if not arm.startswith("F-EBR")}
     assert len(set(begins.values())) == 1  # all begin alike, but for the towers that begin from nothing
     parts = parts_of(make_topics())
     assert set(made["queries"]["LE-None"]["R@5"]) == set(parts["standard-1-test"])
+    assert made["training_queries"] == len(parts["standard-1-train"])  # and not their positives, two each
     few = [NONE, IN_BATCH, DISTILLED.replace("|LE-TFIDF", ""), "LE-BS:labels=term-scorer"]
-    again = study(world, "dual", *flags, *few, parts="--splits standard --folds 1").outcome
-    for arm in again["curves"]:
-        assert again["curves"][arm] == made["curves"][arm]
-        assert again["queries"][arm] == made["queries"][arm]
+    again = study(world, "dual", few, **how).outcome
+    same(again, made)
     assert again["costs"]["LE-None"] == made["costs"]["LE-None"]
     assert list(made["distances"]) == ["base", *names]
     assert all(sum(far["others"]) == pytest.approx(1) and 0 < far["line"] <= 1 for far in made["distances"].values())
+    assert set(made["by_degrees"]) == {"LE-Distill", "LE-BS", "LE-TFIDF"}
     row = next(row for row in made["rows"] if row["arm"] == "LE-BS")
     assert set(row["against"]) == {"base", "LE-None", "LE-Distill", "LE-TFIDF"}
 
@@ -175,18 +180,15 @@ def pairs(*models: Path) -> str:
 @pytest.mark.long
 def test_students_of_every_teacher(world: Path) -> None:
     one, both = pairs(world / "cross0"), pairs(world / "cross0", world / "cross1")
-    flags = ["--first-stages", "dense", "--model", "late:depth=20,dimension=16,validation_share=0.3"]
-    flags += ["--batch-size", "4", "--against", "ColBERT", "--arms", "ColBERT"]
-    flags += ["ColBERT-PRF:start=ColBERT,prf=colbert", "ColBERT, random negatives:negatives=random", HN, SELF]
-    flags += [f"KD, cross-encoder:{one}", f"KD, 2 cross-encoders:{both}"]
-    flags += [f"KD, cross-encoder, from ColBERT:{OWN},{one}"]
-    flags += [f'collective self-KD, fb_docs=2:{OWN},{BATCH},labels="collective:fb_docs=2,temperature=0.125,{SCORES}"']
-    made = study(world, "late-work", *flags).outcome
-    names = ["ColBERT", "ColBERT-PRF", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder"]
-    names += ["KD, 2 cross-encoders", "KD, cross-encoder, from ColBERT", "collective self-KD, fb_docs=2"]
+    model = "--model late:depth=20,dimension=16,validation_share=0.3 --first-stages dense --batch-size 4"
+    flags, labels = f"{model} --against ColBERT", f'"collective:fb_docs=2,temperature=0.125,{SCORES}"'
+    arms = ["ColBERT", "ColBERT-PRF:start=ColBERT,prf=colbert", "ColBERT, random negatives:negatives=random", HN, SELF]
+    more = [f"KD, cross-encoder:{one}", f"KD, 2 cross-encoders:{both}", f"KD, cross-encoder, from ColBERT:{OWN},{one}"]
+    more += [f"collective self-KD, fb_docs=2:{OWN},{BATCH},labels={labels}"]
+    made = study(world, "late-work", [*arms, *more], flags).outcome
+    names = [arm.partition(":")[0] for arm in (*arms, *more)]
     assert [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"] == ["base", *names]
     assert (made["model"], made["params"]["similarity"]) == ("late", "l2")
-    assert list(made["costs"]) == names
     assert all(spent["training"] > 0 for spent in made["costs"].values())
     assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:3])
     losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
@@ -197,46 +199,37 @@ def test_students_of_every_teacher(world: Path) -> None:
     assert begin["ColBERT"] == begin["KD, cross-encoder"] == begin["KD, 2 cross-encoders"]
     row = next(row for row in made["rows"] if row["arm"] == "self-KD")
     assert set(row["against"]) == {"base", "ColBERT", "ColBERT-HN"}
-    again = study(world, "late-work", *flags[: flags.index(f"KD, cross-encoder:{one}")]).outcome
-    for arm in again["curves"]:
-        assert again["curves"][arm] == made["curves"][arm]
-        assert again["queries"][arm] == made["queries"][arm]
+    again = study(world, "late-work", arms, flags).outcome
+    same(again, made)
     assert again["costs"]["ColBERT"] == made["costs"]["ColBERT"]
 
 
 @pytest.mark.long
 def test_negatives_of_every_first_stage_with_and_without_likely_positives(world: Path) -> None:
-    flags = (*CROSS, "--compares", "negatives", "--arms", "dense:negatives=dense")
-    flags += ("dense, filtered:negatives=dense,filter=rnn,against=dense", "impact:against=dense")
-    flags += ("impact, filtered:filter=rnn,against=impact",)
-    first = study(world, "cross", *flags, encoder="masked")
+    arms = ["dense:negatives=dense", "dense, filtered:negatives=dense,filter=rnn,against=dense", "impact:against=dense"]
+    first = study(world, "cross", [*arms, "impact, filtered:filter=rnn,against=impact"], CROSS, encoder="masked")
     made = first.outcome
-    assert (first.kind, first.name) == ("study", "negatives")
-    assert (made["model"], made["first_stages"]) == ("cross", ["dense", "impact"])
-    arms = [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"]
-    assert arms == ["base", "dense", "dense, filtered", "impact", "impact, filtered"]
-    last = next(row for row in made["rows"] if row["arm"] == arms[-1])
+    assert (first.kind, made["model"], made["first_stages"]) == ("study", "cross", ["dense", "impact"])
+    names = [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"]
+    assert names == ["base", "dense", "dense, filtered", "impact", "impact, filtered"]
+    last = next(row for row in made["rows"] if row["arm"] == names[-1])
     assert set(last["against"]) == {"base", "impact"}
     losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
-    assert len(set(losses.values())) == len(arms) - 1  # every arm draws other negatives
+    assert len(set(losses.values())) == len(names) - 1  # every arm draws other negatives
     assert all(len(own) == 3 for own in losses.values())  # before, and after each of two passes
-    few = (*flags[: flags.index("dense:negatives=dense")], "impact", "--jobs", "2")
-    again = study(world, "cross", *few, encoder="masked").outcome
-    for arm in ("base", "impact"):
-        assert again["queries"][arm] == made["queries"][arm]
-    assert again["curves"]["impact"] == made["curves"]["impact"]
+    same(study(world, "cross", ["impact"], f"{CROSS} --jobs 2", encoder="masked").outcome, made)
 
 
 @pytest.mark.long
 def test_workers_of_a_cluster_take_the_same_trials(world: Path) -> None:
     for package in ("distributed", "ray"):
         pytest.importorskip(package)
-    flags = (*CROSS, "--arms", "impact")
-    here = study(world, "here", *flags, encoder="masked")
+    here = study(world, "here", ["impact"], CROSS, encoder="masked")
     for backend in ("dask", "ray"):
-        there = study(world, backend, *flags, "--backend", backend, "--jobs", "2", encoder="masked")
-        assert there.outcome["rows"] == here.outcome["rows"]
-        assert there.outcome["curves"] == here.outcome["curves"]
+        there = study(world, backend, ["impact"], f"{CROSS} --backend {backend} --jobs 2", encoder="masked")
+        assert [there.outcome[name] for name in ("rows", "curves")] == [
+            here.outcome[name] for name in ("rows", "curves")
+        ]
         assert [one["command"] for one in there.commands] == [one["command"] for one in here.commands]
         names = [{path.parent.name for path in (world / folder).glob("*/trial.json")} for folder in ("here", backend)]
         assert names[0] == names[1] != set()

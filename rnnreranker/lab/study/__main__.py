@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass
 from rnnreranker.base import command
 from rnnreranker.base.errors import argument
 from rnnreranker.base.settings import Request, Written, setting
-from rnnreranker.lab.flags import print_report, recorded
+from rnnreranker.lab.shared import print_report, recorded
 from rnnreranker.lab.study.request import EVERYDAY, USUAL, StudyRequest
 from rnnreranker.lab.study.studying import study
 from rnnreranker.train.params import TrainParams
@@ -33,7 +33,16 @@ GROUPS = {  # title of a group of flags → fields
     "training": ("encoder", "model", "loss", "learning_rates", "seeds"),
     "arms (NAME:KEY=VALUE: what an arm has otherwise than the model)": ("arms", "against", "context", "first_stages"),
     "test (default: every query by an encoder that was trained on other folds)": (
-        *("test_topics", "test_qrels", "folds", "splits", "labelled_queries", "test_candidates", "relevant"),
+        *(
+            "test_topics",
+            "test_qrels",
+            "folds",
+            "splits",
+            "all_positives",
+            "labelled_queries",
+            "test_candidates",
+            "relevant",
+        ),
         *("protocol", "measures"),
     ),
     "work": ("compares", "title", "work", "jobs", "backend", "address", "device", "compute_dtype"),

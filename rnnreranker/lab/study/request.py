@@ -100,12 +100,6 @@ class Arm:
         known = vars(self.params)
         return dataclasses.replace(self.params, **{key: value for key, value in values.items() if key in known})
 
-    def training(self) -> dict[str, Any]:
-        """The settings as plain values; the learning rate is None if it differs by task."""
-        rates = set(self.rates.values())
-        taken = {"learning_rate": rates.pop() if len(rates) == 1 else None} if rates else {}
-        return self.params.described() | taken
-
 
 @dataclass(frozen=True)
 class StudyRequest(ComputesOnDevices, Request):
@@ -146,6 +140,7 @@ class StudyRequest(ComputesOnDevices, Request):
     test_qrels: Qrels | None = setting(None, "judgements of --test-topics", metavar="QRELS")
     folds: int | None = setting(None, "default: 5; with --splits the first ones, 4", at_least=1)
     splits: str | None = setting(None, "paper 004's parts, 60/20/20 or 20/20/60", one_of=lambda: [*SETTINGS])
+    all_positives: bool = setting(False, "train on all positives of a query, not on one at random")
     labelled_queries: int | None = setting(None, "trained on or validated, by the seed (default: all)", at_least=1)
     test_candidates: int | None = setting(
         None, "reranked by cross-encoders, and depth of other tests (default: 100)", at_least=1
@@ -195,34 +190,41 @@ class StudyRequest(ComputesOnDevices, Request):
         given = {} if self.loss is None else {"loss": self.loss}
         return training_of(self.written.beside(given, argument("model")), self.usual)
 
+    @property
+    def forms(self) -> list[Written]:
+        """The arms in written form."""
+        own = [{name: own} for name, own in self.arms.items()] if isinstance(self.arms, Mapping) else self.arms
+        return [Written.read(form) for form in own]
+
+    @property
+    def share(self) -> float:
+        """The share of the training queries that validates."""
+        return float(getattr(self.training.params, "validation_share", 0.1))
+
     @cached_property
     def chosen(self) -> list[Arm]:
         """The arms; InputError for a duplicate name, unknown settings, labels, negatives or arms."""
-        made: dict[str, Arm] = {}
-        for form in [{name: own} for name, own in self.arms.items()] if isinstance(self.arms, Mapping) else self.arms:
-            written = Written.read(form)
+        names, made = [written.name for written in self.forms], list[Arm]()
+        refuse((not names, f"{argument('arms')}: expected an arm"))
+        sources = ["", "random", *self.stages, *names]
+        for number, written in enumerate(self.forms):
             with located(argument("arms", str(written))):
-                if written.name in (BASE, *made):
-                    raise InputError(f"{written.name}: an arm of that name is there; give it another")
-                made[written.name] = self._arm(written)
-        names = [*made]
-        refuse((not made, f"{argument('arms')}: expected an arm"))
-        for number, arm in enumerate(list(made.values())):
-            own, sources = arm.own, ["", "random", *self.stages, *names]
-            named = (own.against or self.against or BASE).split(SIGN)
-            unknown = [one for one in (*named, own.rates, arm.teacher) if one not in ("", BASE, *made)]
-            late = [one for one in arm.refers if one in names[number:]]
-            with located(argument("arms", arm.name)):
+                arm = self._arm(written)
+                own, before = arm.own, (BASE, *names[:number])
+                named = (own.against or self.against or BASE).split(SIGN)
+                unknown = [one for one in (*named, own.rates, arm.teacher) if one not in ("", BASE, *names)]
+                late = [one for one in arm.refers if one in names[number:]]
                 refuse(
+                    (arm.name in before, f"{arm.name}: an arm of that name is there; give it another"),
                     (unknown, f"{', '.join(unknown)}: no such arm; known: {', '.join(names)}"),
                     (late, f"{', '.join(late)}: comes after it; put it before"),
-                    (own.family in made, f"family={own.family}: is the name of an arm; give another"),
+                    (own.family in names, f"family={own.family}: is the name of an arm; give another"),
                     (own.negatives not in sources, f"negatives={own.negatives}: {nearest(own.negatives, sources[1:])}"),
-                    (own.prf and own.start not in made, "prf: give start, the arm that is searched with"),
+                    (own.prf and own.start not in names, "prf: give start, the arm that is searched with"),
                 )
             against = (BASE, *(one for one in named if one not in (BASE, arm.name)))
-            made[arm.name] = dataclasses.replace(arm, against=against)
-        return list(made.values())
+            made.append(dataclasses.replace(arm, against=against))
+        return made
 
     def _arm(self, written: Written) -> Arm:
         values = {**self.written.params, **written.params}
@@ -244,11 +246,6 @@ class StudyRequest(ComputesOnDevices, Request):
     def stages(self) -> dict[str, Chosen]:
         """The first stages by written form; InputError for an unknown retriever or setting."""
         return {str(Written.read(form)): choose("retriever", form, of="first_stages") for form in self.first_stages}
-
-    @property
-    def index_name(self) -> str:
-        """The name by which each process opens the index."""
-        return str(self.index) if isinstance(self.index, str | Path) else self.index.name
 
 
 def _labels(form: Form, context: int) -> tuple[Written, str]:

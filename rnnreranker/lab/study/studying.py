@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.command import progress, say
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.jobs import CLUSTERS, do_parts
+from rnnreranker.base.pages import render
 from rnnreranker.base.settings import asked
-from rnnreranker.lab.study import comparisons
-from rnnreranker.lab.study.request import Arm, StudyRequest, check
+from rnnreranker.evaluate.comparison import differences
+from rnnreranker.lab.study.request import BASE, Arm, StudyRequest, check
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied
 from rnnreranker.train.request import notice_doubts
 
-CHOICE = "nDCG@10"  # of the validation queries
+if TYPE_CHECKING:
+    import pandas
+
+
+RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # where the buckets of ranks begin
+SURE = 0.05  # p after Holm's correction, below which a difference is called one
+MEANS = ("words", "costs", "distances", "by_degrees")  # entries of records that are averaged
+WHEN = ("before", "after")  # training: of the probability of positives
+CHOICE = "nDCG@10"  # of validation: what learning rates and arms of a family are chosen by
+
+Records = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -38,8 +50,12 @@ class StudyOutcome:
 
     @property
     def conclusion(self) -> str:
-        """A sentence: the best arm on queries not trained on."""
-        return comparisons.conclusion(self.outcome["rows"])
+        """A sentence: the best trained arm by the first measure over all test queries, and its comparisons."""
+        rows = self.outcome["rows"]
+        measure = rows[0]["measure"]
+        mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all") and row["arm"] != BASE]
+        best = max(mine, key=lambda row: row["value"])
+        return render("lab", "conclusion.txt.j2", best=best, arms=len(mine), sure=SURE).strip()
 
 
 def run_study(index: Any, topics: Any, qrels: Any, **others: Any) -> StudyOutcome:
@@ -58,8 +74,6 @@ def run_study(index: Any, topics: Any, qrels: Any, **others: Any) -> StudyOutcom
 
 def study(request: StudyRequest) -> StudyOutcome:
     """`run_study` for a request; raises the same errors."""
-    from rnnreranker.evaluate.measures import name_of, parse_measures
-
     check(request)
     if request.work is None:
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
@@ -70,27 +84,29 @@ def study(request: StudyRequest) -> StudyOutcome:
     families = {arm.name: arm.own.family for arm in arms if arm.own.family}
     others = {arm.name: arm.against for arm in arms}
     others |= {family: others[arm] for arm, family in families.items()}
-    first = name_of(parse_measures(request.measures)[0])
-    records, choices = comparisons.with_chosen(run_arms(studied, tasks, [None, *arms]), families, first)
-    table: Any = comparisons.per_query(records)
-    if request.fixed:  # settings by labels, of arms with own rates
-        own = [arm for arm in arms if arm.own.rates in ("", arm.name)]
-        about: Any = {"params": {arm.method.name: arm.training() for arm in reversed(own)}}
-    else:
-        about = {"encoder": request.encoder, "test_candidates": request.test_candidates, "model": request.written.name}
-        about |= {"first_stages": list(request.stages), "params": request.training.params.described()}
+    records, choices = with_chosen(run_arms(studied, tasks, [None, *arms]), families)
+    table: Any = per_query(records)
+    params: Any = request.training.params.described()
+    if request.fixed:  # by labels, of arms with own rates
+        own = [arm for arm in reversed(arms) if arm.own.rates in ("", arm.name)]
+        unknown = {"learning_rate": None} if rates else {}  # it differs by task
+        params = {arm.method.name: arm.params.described() | unknown for arm in own}
     outcome = {
         "arms": request.compares or request.written.name,
         "title": request.title or request.shown("topics"),
         "tasks": sorted({task.name for task in tasks}),
         "seeds": request.seeds,
         "protocol": studied.protocol,
-        "training_queries": len(tasks[0].positives) - len(tasks[0].validation),
+        "training_queries": tasks[0].part(validation=False)["query_id"].nunique(),
         "validation_queries": len(tasks[0].validation),
-        **about,
-        **comparisons.observations(records),
+        "encoder": request.encoder,
+        "test_candidates": request.test_candidates,
+        "model": request.written.name,
+        "first_stages": list(request.stages),
+        "params": params,
+        **observations(records),
         **{name: own for name, own in (("rates", rates), ("choices", choices)) if own},
-        "rows": comparisons.study_rows(table, tasks[0].groups, others),
+        "rows": study_rows(table, tasks[0].groups, others),
         "queries": {arm: table[arm].round(4).to_dict() for arm in table.columns.unique(0)},
     }
     unchanged = ", ".join(
@@ -112,8 +128,7 @@ def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
 
-    share = getattr(request.training.params, "validation_share", 0.1)
-    tasks, tested = tasks_of(request, topics_of(request.topics), qrels_of(request.qrels), share)
+    tasks, tested = tasks_of(request, topics_of(request.topics), qrels_of(request.qrels))
     return Studied(request, tasks, tested), tasks
 
 
@@ -140,23 +155,134 @@ def with_rates(studied: Studied, tasks: Sequence[Task], rates: Sequence[float]) 
         Arm → task name → `rate` and `validation` (learning rate → mean nDCG@10 of the validation queries over the
         seeds), for arms that do not take another arm's rates.
     """
-    chosen: dict[str, dict[str, dict[str, Any]]] = {}
+    tried_on: dict[str, dict[str, dict[str, Any]]] = {}
+    by_name, names = {f"{rate:g}": rate for rate in sorted(rates)}, [task.name for task in tasks]
     for arm in studied.arms.values():
         if arm.own.rates in ("", arm.name):
-            names = sorted({task.name for task in tasks})
-            validated: dict[str, dict[float, float]] = {name: {} for name in names}
-            for rate in sorted(rates):
-                tried = dataclasses.replace(arm, name=f"{arm.name}, {rate:g}", rates=dict.fromkeys(names, rate))
-                records = run_arms(studied, tasks, [tried])
-                for name, own in validated.items():
-                    own[rate] = float(np.mean([one["validation"][CHOICE] for one in records if one["task"] == name]))
-            chosen[arm.name] = {
-                name: {"rate": max(own, key=own.__getitem__), "validation": {f"{r:g}": v for r, v in own.items()}}
-                for name, own in validated.items()
-            }
+            tried = [
+                dataclasses.replace(arm, name=name, rates=dict.fromkeys(names, rate)) for name, rate in by_name.items()
+            ]
+            made = chosen(run_arms(studied, tasks, tried))
+            tried_on[arm.name] = {task: {"rate": by_name[one.pop("arm")], **one} for task, one in made.items()}
     for arm in studied.arms.values():
-        taken = {name: one["rate"] for name, one in chosen[arm.own.rates or arm.name].items()}
+        taken = {name: one["rate"] for name, one in tried_on[arm.own.rates or arm.name].items()}
         studied.arms[arm.name] = dataclasses.replace(arm, rates=taken)
-    for name, tried_on in chosen.items():
-        say(f"{name}: learning rate " + ", ".join(f"{one['rate']:g} ({task})" for task, one in tried_on.items()))
-    return chosen
+    return tried_on
+
+
+def per_query(records: Records) -> pandas.DataFrame:
+    """Means over the seeds: one row a query, columns (arm, measure).
+
+    Raises:
+        InputError: the arms have different test queries.
+    """
+    import pandas
+
+    rows = [
+        (one["arm"], measure, qid, value)
+        for one in records
+        for measure, values in one["values"].items()
+        for qid, value in values.items()
+    ]
+    table = pandas.DataFrame(rows, columns=["arm", "measure", "query", "value"])
+    table = table.pivot_table("value", "query", ["arm", "measure"], sort=False)
+    if table.isna().any(axis=None):
+        raise InputError("the arms were not tested on the same queries; give all of them the same tasks and seeds")
+    return table
+
+
+def study_rows(
+    table: pandas.DataFrame, groups: Mapping[str, str], others: Mapping[str, Sequence[str]]
+) -> list[dict[str, Any]]:
+    """One row for each arm, measure and group of test queries.
+
+    Args:
+        table: of `per_query`; groups: test query → group; others: arm → the arms that it is compared with.
+
+    Returns:
+        Rows with arm, measure, group, queries, value (mean over queries of the mean over seeds) and `against`: other
+        arm → row of `differences`. Holm's correction covers all comparisons of a measure and group.
+    """
+    arms, measures = (table.columns.unique(level).tolist() for level in (0, 1))
+    pairs = [(arm, other) for arm in arms for other in others.get(arm, ())]
+    of, rows = table.index.map(lambda qid: groups.get(qid)), []
+    for group in [None, *sorted(set(groups.values()))]:
+        chosen = table if group is None else table[of == group]
+        for measure in measures:
+            columns = {arm: chosen[arm, measure].to_numpy() for arm in arms}
+            gaps = dict(zip(pairs, differences(columns, pairs), strict=True))
+            for arm in arms:
+                against = {other: gap for (one, other), gap in gaps.items() if one == arm}
+                about = {"arm": arm, "measure": measure, "group": group or "all", "queries": len(chosen)}
+                rows.append({**about, "value": float(columns[arm].mean()), "against": against})
+    return rows
+
+
+def observations(records: Records) -> dict[str, Any]:
+    """Further known results by arm.
+
+    words, costs, distances, by_degrees: means; masses: of each task; positives: mean probability by rank (000, Figure
+    11); curves: step, loss and each validation measure, means over the trainings, since folds of unequal size have
+    slightly different steps; steps: trainings, `unchanged` (trainings whose best step is 0), means of best_step, steps
+    and seconds.
+    """
+    import pandas
+
+    table, made = pandas.DataFrame(list(records)), dict[str, Any](words={}, curves={}, steps={})
+
+    def having(name: str) -> Iterator[tuple[Any, Any]]:
+        """Each arm with its records that have an entry."""
+        yield from table.dropna(subset=name).groupby("arm", sort=False) if name in table else ()
+
+    for name in MEANS:
+        for arm, own in having(name):
+            means = {key: np.mean([one[key] for one in own[name]], axis=0).tolist() for key in own[name].iloc[0]}
+            made.setdefault(name, {})[arm] = means
+    for arm, own in having("positives"):
+        buckets = {when: _buckets(np.concatenate([one[when] for one in own["positives"]])) for when in WHEN}
+        made.setdefault("positives", {})[arm] = buckets
+    for arm, own in having("mass"):
+        made.setdefault("masses", {})[arm] = own.groupby("task", sort=False)["mass"].agg(list).to_dict()
+    for arm, own in having("history"):
+        several = [pandas.DataFrame(one).drop(columns="inverse_temperature", errors="ignore") for one in own["history"]]
+        curve = pandas.concat(several).groupby(level=0).mean()[: min(map(len, several))]
+        made["curves"][arm] = curve.to_dict("list")
+        unchanged = int((own["best_step"] == 0).sum())
+        steps = own[["best_step", "steps", "seconds"]].mean().to_dict()
+        made["steps"][arm] = {"trainings": len(own), "unchanged": unchanged, **steps}
+    return made
+
+
+def chosen(records: Records) -> dict[str, dict[str, Any]]:
+    """Task → the arm with the highest mean nDCG@10 of validation over the seeds, and those means by arm.
+
+    Of equal arms the first is taken.
+    """
+    import pandas
+
+    rows = [(one["task"], one["arm"], one["validation"][CHOICE]) for one in records]
+    table: Any = pandas.DataFrame(rows, columns=["task", "arm", "value"])
+    means = table.pivot_table("value", "arm", "task", sort=False)
+    return {task: {"arm": own.idxmax(), "validation": own.to_dict()} for task, own in means.items()}
+
+
+def with_chosen(records: Records, families: Mapping[str, str]) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
+    """The records, with those of the arm that validation chooses in each family, task by task, and the choices.
+
+    families: arm → its family. The choices are family → task → as `chosen`.
+    """
+    more, choices = list(records), dict[str, Any]()
+    for family in dict.fromkeys(families.values()):
+        mine = [one for one in records if families.get(one["arm"]) == family]
+        choices[family] = chosen(mine)
+        more += [{**one, "arm": family} for one in mine if one["arm"] == choices[family][one["task"]]["arm"]]
+    return more, choices
+
+
+def _buckets(pairs: np.ndarray) -> list[list[float]]:
+    """[first rank, number, mean share] of each bucket of pairs of rank and share."""
+    import pandas
+
+    ranks, shares = pairs.reshape(-1, 2).T
+    buckets = pandas.Series(shares).groupby(np.searchsorted(RANKS, ranks, side="right") - 1)
+    return [[float(RANKS[number]), len(own), float(own.mean())] for number, own in buckets]  # type: ignore[call-overload]

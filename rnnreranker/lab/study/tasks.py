@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,12 @@ from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.splits import FOLDS, PARTS, parts_of
 from rnnreranker.data.topics import check_held_out
+from rnnreranker.train.request import split as split_of
 
 if TYPE_CHECKING:
     import pandas
+
+    from rnnreranker.lab.study.request import StudyRequest
 
 SEEN, UNSEEN = "a positive is a training query's too", "no positive is a training query's"
 
@@ -42,22 +45,18 @@ class Task:
 
     def part(self, validation: bool) -> pandas.DataFrame:
         """The positives of the validation queries, or of the others."""
-        chosen: pandas.DataFrame = self.positives[self.positives["query_id"].isin(self.validation) == validation]
-        return chosen
+        return self.positives[self.positives["query_id"].isin(self.validation) == validation]
 
 
 def tasks_of(
-    request: Any, topics: Mapping[str, str], qrels: pandas.DataFrame, share: float
+    request: StudyRequest, topics: Mapping[str, str], qrels: pandas.DataFrame
 ) -> tuple[list[Task], pandas.DataFrame]:
     """Every task of a study for every seed, and the judgements of the test queries.
 
     Topics without a positive are left out. Folds, the default, are the same for every seed; a task knows one random
-    positive of each query of the other folds. On other test topics, those that share a positive with a training query
-    form a group. `splits` are the first folds of paper 004's "standard" (60/20/20) or "cold" (20/20/60), see
+    positive of each query of the other folds, or all. On other test topics, those that share a positive with a training
+    query form a group. `splits` are the first folds of paper 004's "standard" (60/20/20) or "cold" (20/20/60), see
     `data.splits`; all positives are known, as in the paper, and the seed is for the trainings.
-
-    Args:
-        request: a `StudyRequest`; share: the share of training queries that validate.
 
     Raises:
         InputError: unreadable test topics, no query with a positive, too few queries, a query in training and test.
@@ -65,16 +64,16 @@ def tasks_of(
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
 
-    relevant, texts = request.relevant, with_positive(topics, qrels, request.relevant)
-    how: Any = {"share": share, "relevant": relevant, "one_each": not request.splits}
-    usable, tested = [*texts], qrels
-    if request.test_topics is not None and not request.splits:
-        tested = qrels_of(request.test_qrels)
+    relevant = request.relevant
+    texts, tested, groups = with_positive(topics, qrels, relevant), qrels, dict[str, str]()
+    usable = [*texts]
+    if request.test_topics is not None:
+        tested = qrels_of(request.test_qrels)  # type: ignore[arg-type]  # `check` refuses None
         other = with_positive(topics_of(request.test_topics), tested, relevant)
         check_held_out(texts, other)
         seen, of_test = (_positive(one, relevant).set_index("doc_id")["query_id"] for one in (qrels, tested))
         shared = set(of_test[of_test.index.isin(seen[seen.isin(usable)].index)])
-        how["groups"] = {qid: SEEN if qid in shared else UNSEEN for qid in other}
+        groups = {qid: SEEN if qid in shared else UNSEEN for qid in other}
         parts: Any = [("transfer", usable, other, None)]
         texts |= other
     elif request.splits:
@@ -88,53 +87,31 @@ def tasks_of(
         if not 2 <= (folds := request.folds or 5) <= len(usable):
             most = f"at most one per query ({len(usable)})"
             raise InputError(f"{argument('folds', folds)}: expected at least 2, and {most}")
-        ordered, parts = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid)), []
+        ordered, parts = _by_hash(usable, "fold"), []
         for fold in range(folds):
             held = {*ordered[fold::folds]}
             others, test = ([qid for qid in usable if (qid in held) == own] for own in (False, True))
             parts.append((f"fold {fold + 1} of {folds}", others, test, None))
-    count = request.labelled_queries
-    made = [
-        task_of(name, seed, texts, qrels, _labelled(training, count, seed), test, held_out=held_out, **how)
-        for seed in range(request.seeds)
-        for name, training, test, held_out in parts
-    ]
+    positive = _positive(qrels, relevant)
+    made = []
+    for seed in range(request.seeds):
+        for name, training, test, held_out in parts:
+            labelled = _labelled(training, request.labelled_queries, seed)
+            validation = split_of(labelled, request.share, seed) if held_out is None else held_out
+            known = _known(positive, labelled, None if request.splits or request.all_positives else seed)
+            of_checked = positive[positive["query_id"].isin(validation)]
+            made.append(Task(name, seed, texts, known, frozenset(validation), tuple(test), of_checked, groups))
     return made, tested
 
 
-def task_of(
-    name: str,
-    seed: int,
-    texts: Mapping[str, str],
-    qrels: pandas.DataFrame,
-    training: Sequence[str],
-    test: Iterable[str],
-    *,
-    share: float = 0.0,
-    held_out: Iterable[str] | None = None,
-    relevant: int = 1,
-    one_each: bool = True,
-    groups: Mapping[str, str] | None = None,
-) -> Task:
-    """A task; the draw of positives does not depend on the order of the judgements.
-
-    Args:
-        training: ids of the training queries, those of validation included, each with a positive.
-        share, held_out: the share of them that validates, or their ids.
-        one_each: whether one random positive of each is known, and not all.
-    """
-    from rnnreranker.train.request import split
-
-    validation = frozenset(split(training, share, seed) if held_out is None else held_out)
-    positive = _positive(qrels, relevant)
+def _known(positive: pandas.DataFrame, queries: Sequence[str], seed: int | None) -> pandas.DataFrame:
+    """The positives that training knows, with grade 1; seed: draws one of each query, whatever their order."""
     drawn = positive.drop_duplicates(["query_id", "doc_id"]).sort_values("doc_id")
-    if one_each:
+    if seed is not None:
         pairs = zip(drawn["query_id"], drawn["doc_id"], strict=True)
         drawn = drawn.assign(draw=[fingerprint("positive", seed, *pair) for pair in pairs]).sort_values("draw")
         drawn = drawn.drop_duplicates("query_id").drop(columns="draw")
-    drawn = drawn.set_index("query_id").loc[list(training)].reset_index().assign(relevance=1)
-    known = positive[positive["query_id"].isin(validation)]
-    return Task(name, seed, texts, drawn, validation, tuple(test), known, groups or {})
+    return drawn.set_index("query_id").loc[list(queries)].reset_index().assign(relevance=1)
 
 
 def with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant: int) -> dict[str, str]:
@@ -150,9 +127,14 @@ def _positive(qrels: pandas.DataFrame, relevant: int) -> pandas.DataFrame:
     return qrels.loc[qrels["relevance"] >= relevant, ["query_id", "doc_id", "relevance"]]
 
 
+def _by_hash(qids: Sequence[str], *salt: Any) -> list[str]:
+    """Query ids in an order by their hash with a salt."""
+    return sorted(qids, key=lambda qid: (fingerprint(*salt, qid), qid))
+
+
 def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:
     if count is not None and count > len(qids):
         shown = argument("labelled_queries", count)
         raise InputError(f"{shown}: a task has {len(qids)} queries beside those of its test")
-    drawn = set(sorted(qids, key=lambda qid: (fingerprint("labelled", seed, qid), qid))[:count])
+    drawn = set(_by_hash(qids, "labelled", seed)[:count])
     return [qid for qid in qids if qid in drawn]
