@@ -16,29 +16,28 @@ from rnnreranker.lab.diagnose import diagnose, measure_run, rank_biased_overlap,
 from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.measures import cohesion, effects, skewness, terms
 from rnnreranker.lab.diagnose.verdict import LIKELY
-from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.rnn import reference
 
 
-def collection(folder: Path, clustered: bool, queries: int = 12, dimension: int = 384) -> tuple[Run, QueryVectors]:
-    """600 documents on the unit sphere, in groups or not; each query with its 60 nearest. Vectors under `folder`."""
+def collection(folder: Path, queries: int = 12) -> tuple[Run, QueryVectors]:
+    """600 documents on the unit sphere, in groups; each query with its 60 nearest. Vectors in `folder`/index."""
     rng = np.random.default_rng(5)
-    spots = rng.normal(size=(600, dimension))
-    if clustered:
-        spots = np.repeat(rng.normal(size=(50, dimension)), 12, axis=0) * 0.8 + spots * 0.6
-    asked = spots[:: 600 // queries][:queries] + 0.7 * rng.normal(size=(queries, dimension))
+    spots = rng.normal(size=(600, 384))
+    spots = np.repeat(rng.normal(size=(50, 384)), 12, axis=0) * 0.8 + spots * 0.6
+    asked = spots[:: 600 // queries][:queries] + 0.7 * rng.normal(size=(queries, 384))
     spots, asked = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (spots, asked))
-    docids = [f"d{number}" for number in range(600)]
-    np.save(folder / "vectors.npy", spots.astype(np.float32))
-    (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids), encoding="utf-8")
-    scores = asked @ spots.T
-    kept = {f"q{n}": {docids[i]: float(row[i]) for i in np.argsort(-row)[:60]} for n, row in enumerate(scores)}
-    vectors = QueryVectors(tuple(kept), asked.astype(np.float32))
-    np.save(folder / "queries.npy", vectors.vectors)
-    (folder / "queries.ids").write_text("".join(f"{qid}\n" for qid in kept), encoding="utf-8")
-    return Run.from_dict(kept), vectors
+    (folder / "index").mkdir()
+    np.save(folder / "index" / "vectors.npy", spots.astype(np.float32))
+    (folder / "index" / "docid").write_text("".join(f"d{number}\n" for number in range(600)))
+    kept = {f"q{n}": {f"d{i}": float(row[i]) for i in np.argsort(-row)[:60]} for n, row in enumerate(asked @ spots.T)}
+    np.save(folder / "queries.npy", asked.astype(np.float32))
+    (folder / "queries.ids").write_text("".join(f"{qid}\n" for qid in kept))
+    run = Run.from_dict(kept)
+    run.write(folder / "run.txt")
+    return run, QueryVectors(tuple(kept), asked.astype(np.float32))
 
 
 def test_measures_by_hand() -> None:
@@ -51,9 +50,8 @@ def test_measures_by_hand() -> None:
 
 @pytest.mark.parametrize("params", [RnnParams(), RnnParams(k=5, scale="none", lam=0.3)], ids=str)
 def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> None:
-    run, queries = collection(tmp_path, True, queries=1)
-    (tmp_path / "queries.npy").rename(tmp_path.parent / f"one-{params.k}.npy")
-    source = open_vectors(tmp_path)
+    run, queries = collection(tmp_path, queries=1)
+    source = open_vectors(tmp_path / "index")
     found = measure_run(run, queries, RnnReranker(source, params, threads=1))
     before = run.ranked("q0")
     done = reference.steps(np.vstack([queries.vectors, source.fetch(source.rows(before))]), params)
@@ -68,22 +66,17 @@ def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> N
     assert found["overlap"]["mean_displacement"] == pytest.approx(np.mean(moved), abs=0.05)
     assert found["overlap"]["rbo"]["mean"] == pytest.approx(rank_biased_overlap(before, after), abs=1e-3)
     assert found["overlap"]["top_10_changed"] == float(set(before[:10]) != set(after[:10]))
+    assert found["graph"] is None
 
 
-def measured(params: RnnParams | None = None, **changes: float) -> dict[str, Any]:
+def measured(**changes: float) -> dict[str, Any]:
     """Measurements on which reranking likely helps, with changes."""
     values = {"cohesion": 0.4, "agreement": 0.45, "share": 0.3, "negative": 0.0, "rbo": 0.87, **changes}
+    scale = {"jaccard_share": values["share"], "negative_weights": values["negative"], "query_spread": 0.3}
     return {
-        "params": (params or RnnParams()).to_dict(),
+        "params": RnnParams().to_dict(),
         "sets": {"cohesion": values["cohesion"]},
-        "scale": {
-            "jaccard_share": values["share"],
-            "negative_weights": values["negative"],
-            "exp_safe": True,
-            "largest_exponent": 2.4,
-            "unit_norm": True,
-            "query_spread": 0.3,
-        },
+        "scale": {**scale, "exp_safe": True, "largest_exponent": 2.4, "unit_norm": True},
         "order": {"agreement": values["agreement"], "only_order": None},
         "overlap": {"rbo": {"mean": values["rbo"]}},
     }
@@ -132,21 +125,13 @@ def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> 
     assert math.isnan(alone["run"]["agreement"])
 
 
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> NeighbourGraph:
-    """The 600 documents of the collection in groups, with their 8 nearest."""
-    folder = tmp_path_factory.mktemp("graph")
-    collection(folder, True)
-    (folder / "queries.npy").unlink()
-    write_graph(DenseNeighbours(open_vectors(folder)), folder / "neighbours", 8)
-    return open_neighbours(folder)
-
-
-def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path, graph: NeighbourGraph) -> None:
+def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path) -> None:
     """Against loops over the pairs of every context."""
-    run, queries = collection(tmp_path, True, queries=3)
-    (tmp_path / "queries.npy").rename(tmp_path.parent / "coverage.npy")
-    source, params = open_vectors(tmp_path), RnnParams(k=5)
+    run, queries = collection(tmp_path, queries=3)
+    source, params = open_vectors(tmp_path / "index"), RnnParams(k=5)
+    (tmp_path / "queries.npy").unlink()
+    write_graph(DenseNeighbours(source), tmp_path / "index" / "neighbours", 8)
+    graph = open_neighbours(tmp_path / "index")
     edges = [set(row) for row in graph.edges.tolist()]
     means = []
     for number, qid in enumerate(run):
@@ -154,79 +139,51 @@ def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path,
         lists = reference.steps(np.vstack([queries.vectors[number], source.fetch(rows)]), params).lists
         near = [{rows[j - 1] for j in entries if j not in (0, i)} for i, entries in enumerate(lists[1:], 1)]
         of = dict(zip(rows.tolist(), near, strict=True))
-        pairs = [(a, b) for a in of for b in of if a != b]
-        known = {(a, b) for a, b in pairs if b in edges[a] or a in edges[b]}
-        listed = {(a, b) for a, b in pairs if b in of[a]}
-        shares = ((known, set(pairs)), (known, listed))
-        means.append([len(some & among) / len(among) for some, among in shares])
+        pairs = {(a, b) for a in of for b in of if a != b}
+        known, listed = (
+            {(a, b) for a, b in pairs if b in edges[a] or a in edges[b]},
+            {(a, b) for a in of for b in of[a]},
+        )
+        means.append([len(known & among) / len(among) for among in (pairs, listed)])
     found = measure_run(run, queries, RnnReranker(source, params), graph=graph)["graph"]
     expected = np.mean(means, axis=0)
     assert [found[name] for name in ("pairs", "nearest")] == pytest.approx(expected, abs=1e-4)
     assert 0 < expected[0] < expected[1] < 1
-    assert measure_run(run, queries, RnnReranker(source, params))["graph"] is None
 
 
-def prepared(folder: Path) -> list[str]:
-    """The flags of a command that works."""
-    run, _ = collection(folder, True)
-    index = folder / "index"
-    index.mkdir()
-    for name in ("vectors.npy", "docid"):
-        (folder / name).rename(index / name)
-    run.write(folder / "run.txt")
-    return ["--run", str(folder / "run.txt"), "--index", str(index), "--encoded-queries", str(folder / "queries.npy")]
-
-
-def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = prepared(tmp_path)
-    assert main([*flags, "--sample", "5", "--output", str(tmp_path / "d.json")]) == 0
-    out = capsys.readouterr().out
-    assert "verdict: may help\n" in out  # minmax is what was judged: nothing to advise
-    (record,) = read_records(tmp_path / "d.json")
+def test_the_command_prints_and_writes_what_python_measures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept, _ = collection(tmp_path)
+    index, queries, output = tmp_path / "index", tmp_path / "queries.npy", tmp_path / "d.json"
+    flags = f"--run {tmp_path / 'run.txt'} --index {index} --encoded-queries {queries}".split()
+    assert main([*flags, "--sample", "5", "--rerank", "rnn:k=5", "--lam", "0.3", "--output", str(output)]) == 0
+    (record,) = read_records(output)
     found = record.outcome
     assert (record.kind, record.name, len(record.inputs["index"])) == ("diagnosis", "run", 16)
     assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
-    assert f"how grouped the candidates are\t{found['sets']['cohesion']:.3f}\t" in out
-    assert main([*flags, "--preset", "tas-b", "--lam", "0.05"]) == 0
-    assert "verdict: risky; use --scale minmax\n" in capsys.readouterr().out
-    # a weight that overflows: what depends on scores is not measured, and the verdict says why
-    assert main([*flags, "--weight", "exp", "--weight-scale", "1000"]) == 0
-    out = capsys.readouterr().out
-    assert "share of the score from neighbours\t-\t" in out
-    assert "verdict: risky\n- the exponential weight would overflow" in out
-
-
-def test_python_measures_what_the_command_writes(tmp_path: Path) -> None:
-    _, run, _, index, _, queries = flags = prepared(tmp_path)
-    assert main([*flags, "--rerank", "rnn:k=5", "--lam", "0.3", "--output", str(tmp_path / "d.json")]) == 0
-    (record,) = read_records(tmp_path / "d.json")
-    kept = Run.read(run)
-    found = diagnose(kept, index, encoded_queries=queries, rerank={"rnn": {"k": 5, "lam": 0.3}})
-    assert found == {**record.outcome, "run": "run"}
-    for given, said in (
-        ({}, r"^give topics or encoded_queries FILE.npy"),
-        ({"sample": 0}, r"^sample=0: expected an integer >= 1"),
-        ({"encoded_queries": queries, "rerank": "zhong"}, r"^rerank=zhong: expected rnn, from vectors"),
-        ({"encoded_queries": queries, "encoder": "minilm"}, "give one of encoder and encoded_queries"),
+    assert f"how grouped the candidates are\t{found['sets']['cohesion']:.3f}\t" in capsys.readouterr().out
+    same = diagnose(kept, index, encoded_queries=queries, rerank={"rnn": {"k": 5, "lam": 0.3}}, sample=5)
+    assert same == {**found, "run": "run"}
+    for more, said in (
+        ("", "verdict: may help\n"),  # minmax is what was judged: nothing to advise
+        ("--preset tas-b --lam 0.05", "verdict: risky; use --scale minmax\n"),
+        ("--weight exp --weight-scale 1000", "verdict: risky\n- the exponential weight would overflow"),
     ):
-        with pytest.raises(InputError, match=said):
-            diagnose(kept, index, **given)  # type: ignore[arg-type]
-
-
-def test_command_refuses_what_does_not_match(tmp_path: Path) -> None:
-    _, run, _, index, _, queries = flags = prepared(tmp_path)
+        assert main([*flags, *more.split()]) == 0
+        out = capsys.readouterr().out
+        assert said in out
+    assert "share of the score from neighbours\t-\t" in out  # what depends on scores is not measured
     topics = tmp_path / "topics.tsv"
     topics.write_text("other\ttext\n", encoding="utf-8")
     Run.from_dict({"q0": {"nowhere": 1.0, "d1": 0.5}}).write(tmp_path / "lost.txt")
     Run.from_dict({"q0": {"d1": 0.5}}).write(tmp_path / "short.txt")
-    given = ["--index", index, "--encoded-queries", queries, "--run"]
-    for argv, said in (
+    for argv, refused in (
         ([*flags, "--rerank", "rnn:k=5", "--k", "7"], r"^--rerank rnn:k=5 and --k: k twice; give it once"),
-        ([*flags, "--preset", "tasb"], "did you mean tas-b"),
-        ([*flags, "--output", "no/such/folder/x.json"], "cannot be written"),
-        (["--run", run, "--index", index, "--topics", str(topics)], r"topics\.tsv: 12 of the 12 queries are not in"),
-        ([*given, str(tmp_path / "lost.txt")], "1 of 2 docids in the run are not in the index"),
-        ([*given, str(tmp_path / "short.txt")], "no query of the run has two candidates"),
+        ([*flags, "--rerank", "zhong"], r"^--rerank zhong: expected rnn, from vectors"),
+        ([*flags, "--encoder", "minilm"], "give one of --encoder and --encoded-queries"),
+        (flags[:4], r"^give --topics or --encoded-queries FILE.npy"),
+        ([*flags[:4], "--topics", str(topics)], r"topics\.tsv: 12 of the 12 queries are not in"),
+        (["--run", str(tmp_path / "lost.txt"), *flags[2:]], "1 of 2 docids in the run are not in the index"),
+        (["--run", str(tmp_path / "short.txt"), *flags[2:]], "no query of the run has two candidates"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=refused):
             main(argv)

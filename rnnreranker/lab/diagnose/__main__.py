@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker.base import command
-from rnnreranker.lab.diagnose.diagnosing import DiagnoseRequest, diagnosed
-from rnnreranker.lab.flags import LabFlags, recorded
+from rnnreranker.lab.diagnose.diagnosis import DiagnoseRequest, diagnosed
+from rnnreranker.lab.shared import LabFlags, recorded
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
 

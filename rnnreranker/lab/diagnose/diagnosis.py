@@ -1,34 +1,50 @@
-"""Measurements of a run's contexts, and of what reranking changes."""
+"""`diagnose` and its command: measurements of the contexts of a run, and of what reranking changes."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.base.command import phase, progress
-from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.command import notice, phase, progress, say
+from rnnreranker.base.errors import (
+    InputError,
+    MissingDependencyError,
+    ParameterError,
+    UnavailableError,
+    argument,
+    refuse,
+)
+from rnnreranker.base.method import Form, choose
+from rnnreranker.base.settings import asked, setting
 from rnnreranker.lab.diagnose import measures
 from rnnreranker.lab.diagnose.measures import KNOWN, NEAR, PERSISTENCE, rounded, spread
+from rnnreranker.lab.shared import VectorsRequest
 from rnnreranker.parts.vectors.of_run import query_rows
 from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
+
 
 UNIT = 1e-2  # a norm this near to 1 is taken for 1, so that float16 and quantised vectors count as such
 
 
 def sampled(run: Run, count: int) -> Run:
     """The run of the `count` queries with the lowest SHA-256, in the order of the run."""
-    by_hash = sorted(range(len(run)), key=lambda number: hashlib.sha256(run.qids[number].encode()).digest())
-    return run.of_queries(sorted(by_hash[:count]))
+    chosen = {*sorted(run.qids, key=lambda qid: hashlib.sha256(qid.encode()).digest())[:count]}
+    return run.of_queries([qid in chosen for qid in run.qids])
 
 
 @phase("diagnosing")
@@ -79,17 +95,18 @@ def measure_run(
     safe = bool(table["effects"].notna().all())
     covered: Any = None
     if graph is not None:
-        covered = {name: rounded(table[name].mean()) for name in ("pairs", "nearest")}
+        covered = {name: table[name].mean() for name in ("pairs", "nearest")}
         covered["cap"] = measures.above_cap(graph, params.k)
-    return {
+    made: dict[str, Any] = {
         "schema": 1,
         "queries": {"run": len(run), "sampled": len(run), "measured": len(table)},
         "params": params.to_dict(),
         **_summary(table, params, safe),
-        "order": {"agreement": rounded(table["agreement"].mean()), "only_order": useless},
+        "order": {"agreement": table["agreement"].mean(), "only_order": useless},
         "overlap": _overlap(run, reranker.rerank(run, query_vectors), params.context) if safe else None,
         "graph": covered,
     }
+    return {name: rounded(own) if name != "params" else own for name, own in made.items()}
 
 
 def _context(vectors: np.ndarray, docids: np.ndarray, base: np.ndarray, params: RnnParams) -> dict[str, Any]:
@@ -159,32 +176,32 @@ def _summary(table: Any, params: RnnParams, safe: bool) -> dict[str, Any]:
         "sets": {
             "query": spread(np.array([own[0] for own in sizes]), ones=True),
             "candidates": spread(np.concatenate([own[1:] for own in sizes]), ones=True),
-            "jaccard_zero": rounded((np.concatenate(table["jaccard"].tolist()) == 0).mean()) if safe else None,
-            "cohesion": rounded(np.nan_to_num(table["cohesion"].mean())),
+            "jaccard_zero": (np.concatenate(table["jaccard"].tolist()) == 0).mean() if safe else None,
+            "cohesion": np.nan_to_num(table["cohesion"].mean()),
         },
         "hubness": {
             "skewness": spread(table["skewness"]),
-            "largest_hub": {"docid": hub["hub_docid"], "share_of_lists": rounded(hub["hub"])},
+            "largest_hub": {"docid": hub["hub_docid"], "share_of_lists": hub["hub"]},
         },
         "anisotropy": {
-            "mean_cosine": rounded(cosine),
-            "mean_vector": rounded(np.linalg.norm(table["sum"].sum()) / count / mean_norm) if mean_norm else 0.0,
+            "mean_cosine": cosine,
+            "mean_vector": np.linalg.norm(table["sum"].sum()) / count / mean_norm if mean_norm else 0.0,
         },
         "scale": {
-            "lowest": rounded(table["low"].min()),
-            "highest": rounded(table["high"].max()),
-            "level": rounded(level),
+            "lowest": table["low"].min(),
+            "highest": table["high"].max(),
+            "level": level,
             "spread": spread(spreads),
-            "query_spread": rounded(table["range"].mean()),
-            "spread_to_level": rounded(spreads.mean() / level) if level > 0 else None,
-            "norms": [rounded(lengths.min()), rounded(lengths.max())],
+            "query_spread": table["range"].mean(),
+            "spread_to_level": spreads.mean() / level if level > 0 else None,
+            "norms": [lengths.min(), lengths.max()],
             "unit_norm": bool((abs(lengths - 1) < UNIT).all()),
-            "largest_exponent": rounded(exponent),
+            "largest_exponent": exponent,
             "exp_safe": bool(exponent <= reference.EXPONENT_LIMIT),
-            "negative_weights": rounded(table["negative"].mean()),
-            "jaccard_share": rounded(table["share"].mean(skipna=False)),
+            "negative_weights": table["negative"].mean(),
+            "jaccard_share": table["share"].mean(skipna=False),
         },
-        "terms": {term: {name: rounded(own[name]) for name in by_term} for term, own in by_term.iterrows()},
+        "terms": by_term.to_dict("index"),
     }
 
 
@@ -201,5 +218,111 @@ def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
             rows.append((measures.rank_biased_overlap(old, new), *changed, moved))
     overlap, *others = np.array(rows, dtype=np.float64).T
     names = ("top_1_changed", "top_10_changed", "mean_displacement")
-    means = {name: rounded(own.mean()) for name, own in zip(names, others, strict=True)}
+    means = {name: own.mean() for name, own in zip(names, others, strict=True)}
     return {"p": PERSISTENCE, "rbo": spread(overlap), **means}
+
+
+RNN = "rnn"
+QUERIES = 500  # of a run that are looked at
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnoseRequest(VectorsRequest):
+    """The arguments of `diagnose`, and flags of the command; topics: None with `encoded_queries`."""
+
+    run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
+    rerank: Form = setting(RNN, f"in its written form, {RNN}:k=20,…", metavar="NAME")
+    missing: Literal["error", "skip"] = setting("error", "candidates without a vector")
+    sample: int = setting(QUERIES, "queries looked at, by a hash of their ids", at_least=1)
+
+    @cached_property
+    def params(self) -> RnnParams:
+        """The settings of the judged reranking.
+
+        Raises:
+            InputError: another reranker than rnn from vectors; unknown settings.
+        """
+        chosen: Any = choose("reranker", self.rerank, "rerank")
+        if (chosen.name, chosen.source, chosen.queries) != (RNN, "vectors", None):
+            raise InputError(f"{argument('rerank', str(self.rerank))}: expected {RNN}, from vectors")
+        return chosen.params
+
+
+def diagnose(run: Any, index: Any, topics: Any = None, **others: Any) -> dict[str, Any]:
+    """Measure a run, as `python -m rnnreranker.diagnose`; `verdict` judges the result.
+
+    Args:
+        run, index, topics, others: as in `DiagnoseRequest`.
+
+    Returns:
+        Plain values for JSON; docs/tables/diagnose.html explains each.
+
+    Raises:
+        InputError: all faults of the arguments; inputs that do not belong together.
+        UnavailableError, MissingDependencyError: an index or an encoder is not available here.
+    """
+    return diagnosed(asked(DiagnoseRequest, {"run": run, "index": index, "topics": topics, **others}))[0]
+
+
+def check(request: DiagnoseRequest) -> None:
+    """Check a request before any work.
+
+    Raises:
+        InputError: all faults; unknown settings.
+    """
+    topics, encoded, encoder = (argument(name) for name in ("topics", "encoded_queries", "encoder"))
+    refuse(
+        *request.lacking("index"),
+        (request.topics is None and request.encoded_queries is None, f"give {topics} or {encoded} FILE.npy"),
+        (request.encoded_queries is not None and request.encoder is not None, f"give one of {encoder} and {encoded}"),
+    )
+    _ = request.params, request.encoding  # each says what is wrong with its written form
+
+
+def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
+    """The measurements of a request, and its index."""
+    check(request)
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.parts.vectors.together import mismatch
+    from rnnreranker.search.queries import query_vectors
+    from rnnreranker.search.searching import first_stage_of
+
+    whole, threads, index = first_stage_of(request.run), request.threads, open_index(request.index)  # type: ignore[arg-type]
+    run = sampled(whole, request.sample)
+    reranker = RnnReranker(index.vectors, request.params, threads=threads, missing=request.missing)
+    reranker.rows_of(run)
+    topics = {} if request.topics is None else topics_of(request.topics)
+    wanted = run.qids if request.encoded_queries is None else None  # all of a file: their order is looked at
+    queries = query_vectors(request.encoding, index, topics, wanted, threads=threads)
+    if said := mismatch(run, queries, index.vectors):
+        notice(said)
+    reranker.inputs.compared = queries  # reranking says nothing more
+    graph = index.graph if index.has("neighbours") else None
+    measured: Any = measure_run(run, queries, reranker, graph=graph) | ({"mismatch": said} if said else {})
+    measured["queries"]["run"] = len(whole)
+    texts = {qid: topics[qid] for qid in run if qid in topics}
+    measured["impacts"] = None
+    try:
+        measured["impacts"] = word_use_of(index, texts, threads) if texts and index.has("impacts") else None
+    except (UnavailableError, MissingDependencyError) as error:
+        say(f"impacts left out: {error}")
+    named = request.index if isinstance(request.index, str | Path) else index.name
+    return {"run": Path(request.shown("run")).name, "index": str(named), **measured}, index
+
+
+def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Any]:
+    """`word_use` of queries, weighed by the model of the index's impacts.
+
+    Raises:
+        UnavailableError, MissingDependencyError: the model is not available here.
+    """
+    from rnnreranker.base.method import Inputs
+    from rnnreranker.methods.retrieve.impact import ImpactRetriever
+    from rnnreranker.parts.postings.source import word_use
+
+    source = index.given("impacts")
+    retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)
+    queries = retriever.query_impacts(source, list(topics.values())).numbers
+    return rounded(word_use(queries, source.document_frequencies, len(source.docids)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +21,22 @@ CAP = 3  # times k: what a cap on in-degree is measured at
 BLOCK = 2**22  # edges looked at together
 
 
-def rounded(value: Any) -> float | None:
-    """A number rounded to four digits; None for NaN and None."""
-    return None if value is None or np.isnan(value) else round(float(value), 4)
+def rounded(value: Any) -> Any:
+    """Plain values for JSON: numbers, also those inside mappings and lists, with four digits; None for NaN."""
+    if isinstance(value, Mapping):
+        return {name: rounded(own) for name, own in value.items()}
+    if isinstance(value, list):
+        return [rounded(own) for own in value]
+    if not isinstance(value, float | np.floating):
+        return value
+    return None if np.isnan(value) else round(float(value), 4)
 
 
 def spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
     """Mean and quartiles; with `ones` the share of values up to 1."""
-    quartiles = np.quantile(values, [0.25, 0.5, 0.75])
-    measured = dict(zip(("mean", "q1", "median", "q3"), map(rounded, [np.mean(values), *quartiles]), strict=True))
-    return measured | ({"share_at_most_one": rounded((values <= 1).mean())} if ones else {})
+    measured = {"mean": np.mean(values)}
+    measured |= dict(zip(("q1", "median", "q3"), np.quantile(values, [0.25, 0.5, 0.75]), strict=True))
+    return measured | ({"share_at_most_one": (values <= 1).mean()} if ones else {})
 
 
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = PERSISTENCE) -> float:
@@ -158,9 +164,8 @@ def above_cap(graph: NeighbourGraph, k: int) -> dict[str, Any]:
         InputError: an unusable row of the graph.
     """
     k, degrees = min(k, graph.k), np.zeros(len(graph), dtype=np.int64)
-    for first in range(0, len(graph), step := max(1, BLOCK // graph.k)):
-        rows = np.arange(first, min(first + step, len(graph)))
+    for rows in np.array_split(np.arange(len(graph)), len(graph) * graph.k // BLOCK + 1):
         near = graph.neighbours(rows)[:, :k]
         degrees += np.bincount(near[near != rows[:, None]], minlength=len(graph))
     above = np.maximum(degrees - CAP * k, 0).sum() / max(int(degrees.sum()), 1)
-    return {"at": CAP * k, "edges": rounded(above)}
+    return {"at": CAP * k, "edges": above}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rnnreranker.lab.flags import print_report
+from rnnreranker.lab.shared import print_report
 from rnnreranker.rnn import RnnParams, mixture
 from rnnreranker.rnn.reference import EXPONENT_LIMIT
 

@@ -1,14 +1,19 @@
-"""What commands of the laboratory read: an index, queries with their vectors, candidates, judgements."""
+"""What commands of the laboratory share: query sets with their candidates and judgements, printed reports, records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rnnreranker.base.command import print_table
 from rnnreranker.base.errors import InputError, argument
+from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import Form
+from rnnreranker.base.pages import render
 from rnnreranker.base.settings import Request, setting
 from rnnreranker.data.names import TOPICS
 from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
@@ -24,35 +29,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueriesRequest(Request):
-    """Queries, their candidates and their documents.
+class VectorsRequest(Request):
+    """Queries with vectors and candidates.
 
     Attributes:
         index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
         topics: a name, a file, or qid → text.
         run: a Run or a file; None = dense retrieval.
         encoder: None = the one of the index.
+        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
     """
 
     index: str | Path | IndexOnDisk | None = setting(None, INDEX)
     topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
     run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
     encoder: Form | None = setting(None, ENCODER)
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
+    threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     def lacking(self, *names: str) -> list[tuple[object, str]]:
         """Faults, as in `refuse`: arguments that are missing."""
         return [(getattr(self, name) is None, f"{argument(name)} is missing") for name in names]
-
-
-@dataclass(frozen=True, kw_only=True)
-class VectorsRequest(QueriesRequest):
-    """Queries with vectors.
-
-    encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
-    """
-
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
-    threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     @property
     def encoding(self) -> QueryEncoding:
@@ -116,3 +113,43 @@ def read_query_set(request: Any, index: IndexOnDisk, hits: int) -> JudgedQueries
         notice_mismatch(candidates, queries, index.vectors)
     notice_own(candidates, f"give {argument('run')} of a search with --remove-query to leave it out")
     return JudgedQueries(candidates, queries, chosen, qrels_of(request.qrels))
+
+
+@dataclass(frozen=True)
+class LabFlags(Request):
+    """Flags of commands that measure with settings of rNN; the Python functions have no such arguments."""
+
+    output: str | None = setting(None, "write the record of everything measured", metavar="FILE.json")
+    preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")
+
+
+def tables_of(template: str, **values: Any) -> list[list[list[str]]]:
+    """The tables of a report: rows of cells, the header first; blank lines of the template divide them, tabs cells."""
+    text = render("lab", f"{template}.txt.j2", **values)
+    return [[line.split("\t") for line in one.splitlines()] for one in text.strip().split("\n\n")]
+
+
+def print_report(template: str, **values: Any) -> None:
+    """Print the tables of a report."""
+    for header, *rows in tables_of(template, **values):
+        print_table(header, rows)
+
+
+@contextmanager
+def recorded(path: str | None, module: str, kind: str, argv: Sequence[str], **about: Any) -> Iterator[dict[str, Any]]:
+    """A block that gives name, outcome and inputs of the record of a command, which is written if a file is given.
+
+    Args:
+        path: a file that no other process writes; it is replaced as a whole.
+        module, kind, argv, about: as in `record.of_command`.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    from rnnreranker.base.record import of_command, write_records
+
+    check_writable(path)
+    made: Any = {"module": module, "kind": kind, "argv": argv, "begun": time.perf_counter(), **about}
+    yield made
+    if path:
+        write_records(path, [of_command(**made)])
