@@ -21,7 +21,7 @@ from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.reqa import read as paragraphs
 from rnnreranker.data.topics import load_topics
 from rnnreranker.lab.tune.collections import cells_of
-from rnnreranker.lab.tune.space import Space
+from rnnreranker.lab.tune.request import Space
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.regress.specs.spec import read_spec
 from rnnreranker.rnn.params import RnnParams

@@ -100,26 +100,29 @@ def test_verdicts(changes: dict[str, float], word: str, reason: str) -> None:
     assert said["reasons"][-1].startswith("scale minmax, as it is set")
 
 
-def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> None:
+@pytest.mark.parametrize(
+    ("params", "names"),
+    [
+        (RnnParams(), "rank run query jaccard first nearest"),
+        (RnnParams(probes=3, lam=0.3, rank_weight=0), "run query jaccard first nearest"),
+        (RnnParams.preset("tas-b"), "query jaccard"),
+    ],
+    ids=str,
+)
+def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten(params: RnnParams, names: str) -> None:
     rng = np.random.default_rng(4)
     vectors, base = rng.normal(size=(31, 6)).astype(np.float32), np.sort(rng.random(30))[::-1]
     docids = np.array([f"d{number:02d}" for number in range(30)], dtype=object)
-    for params, names in (
-        (RnnParams(), ["rank", "run", "query", "jaccard", "first", "nearest"]),
-        (RnnParams(probes=3, lam=0.3, rank_weight=0), ["run", "query", "jaccard", "first", "nearest"]),
-        (RnnParams.preset("tas-b"), ["query", "jaccard"]),
-    ):
-        done = reference.steps(vectors, params)
-        expected = reference.parts(done, params, base)
-        added, weights = terms(expected, params)
-        assert list(added) == names
-        np.testing.assert_allclose(sum(added.values()), expected.scores, atol=1e-5)
-        assert sum(weights.values()) == pytest.approx(1)
-        found = effects(added, weights, docids)
-        assert sum(term["spread"] or 0 for term in found.values()) == pytest.approx(1)
-        best = set(np.argsort(-expected.scores)[:10])
-        for name, amounts in added.items():
-            assert found[name]["top_10"] == len(best - set(np.argsort(-(expected.scores - amounts))[:10]))
+    expected = reference.parts(reference.steps(vectors, params), params, base)
+    added, weights = terms(expected, params)
+    assert list(added) == names.split()
+    np.testing.assert_allclose(sum(added.values()), expected.scores, atol=1e-5)
+    assert sum(weights.values()) == pytest.approx(1)
+    found = effects(added, weights, docids)
+    assert sum(term["spread"] or 0 for term in found.values()) == pytest.approx(1)
+    best = set(np.argsort(-expected.scores)[:10])
+    for name, amounts in added.items():
+        assert found[name]["top_10"] == len(best - set(np.argsort(-(expected.scores - amounts))[:10]))
     alone = effects({"query": np.arange(30.0), "run": np.zeros(30)}, {"query": 0.5, "run": 0.5}, docids)
     assert (alone["query"]["agreement"], alone["run"]["spread"]) == (pytest.approx(1), 0)
     assert math.isnan(alone["run"]["agreement"])

@@ -25,19 +25,13 @@ class World:
     def __init__(self, folder: Path) -> None:
         rng = np.random.default_rng(7)
         themes = rng.normal(size=(4, 8)) * 1.2
-        rows = [(f"d{n:02d}", f"theme{n % 4} document {n}", themes[n % 4] + rng.normal(size=8)) for n in range(60)]
-        vectors = [(docid, text, vector.astype(np.float32)) for docid, text, vector in rows]
-        self.index: Index = build_index(vectors, folder / "index", ("dense", "terms"))
+        vectors = (themes[np.arange(60) % 4] + rng.normal(size=(60, 8))).astype(np.float32)
+        rows = [(f"d{n:02d}", f"theme{n % 4} document {n}", vector) for n, vector in enumerate(vectors)]
+        self.index: Index = build_index(rows, folder / "index", ("dense", "terms"))
         queries = themes[np.arange(24) % 4] + rng.normal(size=(24, 8)) * 1.5
-        self.queries = folder / "queries.npy"
+        self.queries, self.run = folder / "queries.npy", folder / "run.txt"
         np.save(self.queries, queries.astype(np.float32))
-        (folder / "queries.ids").write_text("".join(f"{qid}\n" for qid in TOPICS))
-        self.topics, self.judgements = folder / "topics.tsv", folder / "qrels.txt"
-        self.topics.write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
         self.qrels = {qid: {f"d{n:02d}": int(n % 4 == q % 4) for n in range(55)} for q, qid in enumerate(TOPICS)}
-        lines = [f"{qid} 0 {docid} {grade}\n" for qid, own in self.qrels.items() for docid, grade in own.items()]
-        self.judgements.write_text("".join(lines))
-        self.run = folder / "run.txt"
         Run.from_dict({qid: {f"d{n:02d}": float(-n) for n in range(30)} for qid in TOPICS}).write(self.run)
 
 
@@ -50,17 +44,12 @@ def test_rows_are_those_of_search_evaluate_and_scipy(world: World) -> None:
     how: dict[str, Any] = {"encoded_queries": world.queries}
     with pytest.warns(DataWarning, match="(24 topics: fewer than 100|tells only its order)"):
         table = run_experiment(world.index, TOPICS, world.qrels, systems=SYSTEMS.format(run=world.run), **how)
-    dense = world.index.search(TOPICS, "dense", None, **how)
     both = world.index.search(TOPICS, "tf-idf+dense", None, fuse="minmax", **how)
-    read = Run.read(world.run)
-    runs = {
-        "dense": dense,
-        "dense > rnn:context=20": world.index.rerank(dense, "rnn:context=20", TOPICS, **how),
-        "tf-idf+dense by minmax": both,
-        "tf-idf+dense by minmax > rnn": world.index.rerank(both, "rnn", TOPICS, **how),
-        str(world.run): read,
-        f"{world.run} > rnn:k=4": world.index.rerank(read, "rnn:k=4", TOPICS, **how),
-    }
+    firsts = {"dense": world.index.search(TOPICS, "dense", None, **how), "tf-idf+dense by minmax": both}
+    firsts[str(world.run)] = Run.read(world.run)
+    runs = {}
+    for (name, run), reranker in zip(firsts.items(), ("rnn:context=20", "rnn", "rnn:k=4"), strict=True):
+        runs |= {name: run, f"{name} > {reranker}": world.index.rerank(run, reranker, TOPICS, **how)}
     assert table["system"].tolist() == list(runs)
     means = evaluate_run(runs, world.qrels, "nDCG@10 RR@10 AP Judged@10")
     np.testing.assert_allclose(table[means.columns].to_numpy(float), means.to_numpy())
@@ -70,11 +59,10 @@ def test_rows_are_those_of_search_evaluate_and_scipy(world: World) -> None:
     ordered = np.maximum.accumulate(np.sort(raw) * [3, 2, 1]).clip(max=1)  # Holm
     rows = table.set_index("system")
     for (one, other), p in zip(pairs, ordered[np.argsort(np.argsort(raw))], strict=True):
-        gaps = each[one] - each[other]
-        assert rows.loc[one, "difference"] == pytest.approx(gaps.mean())
-        assert rows.loc[one, "low"] <= gaps.mean() <= rows.loc[one, "high"]
-        assert rows.loc[one, "p_holm"] == pytest.approx(p)
-        assert (rows.loc[one, "won"], rows.loc[one, "lost"]) == ((gaps > 1e-9).sum(), (gaps < -1e-9).sum())
+        gaps, row = each[one] - each[other], rows.loc[one]
+        assert [row["difference"], row["p_holm"]] == pytest.approx([gaps.mean(), p])
+        assert row["low"] <= gaps.mean() <= row["high"]
+        assert (row["won"], row["lost"]) == ((gaps > 1e-9).sum(), (gaps < -1e-9).sum())
         assert np.isnan(rows.loc[other, ["difference", "p_holm", "won"]].tolist()).all()
     assert rows.loc["dense > rnn:context=20", "settings"]["rerank"][0]["context"] == 20
     assert np.isnan(rows.loc[str(world.run), "ms"])
@@ -84,9 +72,12 @@ def test_rows_are_those_of_search_evaluate_and_scipy(world: World) -> None:
 def test_the_command_runs_what_the_index_can_do(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["--index", world.index.name, "--topics", str(world.topics), "--qrels", str(world.judgements)]
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
+    judged = [f"{qid} 0 {docid} {grade}\n" for qid, own in world.qrels.items() for docid, grade in own.items()]
+    (tmp_path / "qrels.txt").write_text("".join(judged))
     written = tmp_path / "table.json"
-    assert main([*flags, "--encoded-queries", str(world.queries), "--output", str(written)]) == 0
+    flags = f"--index {world.index.name} --topics {tmp_path / 'topics.tsv'} --qrels {tmp_path / 'qrels.txt'}"
+    assert main(f"{flags} --encoded-queries {world.queries} --output {written}".split()) == 0
     out, said = capsys.readouterr()
     header, *rows, empty, sentence = out.splitlines()
     firsts = ["bm25s", "dense", "bm25s+dense by minmax", "bm25s+dense by rrf"]
@@ -119,11 +110,6 @@ def test_a_system_is_read_around_quotes() -> None:
     assert str(System.read(form)) == form
 
 
-RNG = np.random.default_rng(1)
-BASE = RNG.uniform(0.3, 0.6, 200)
-NOISE = RNG.normal(0, 0.05, 200)
-
-
 @pytest.mark.parametrize(
     ("gain", "second", "said"),
     [
@@ -135,16 +121,13 @@ NOISE = RNG.normal(0, 0.05, 200)
 )
 def test_the_advice_is_the_best_system_that_is_told_apart(gain: float, second: float, said: str) -> None:
     """A system that is told apart from its own first stage alone, a worse one, is not taken."""
-    one = BASE + gain + NOISE - NOISE.mean()
-    values = {
-        "bm25": BASE - 0.2,
-        "bm25 > rnn": BASE - 0.1,
-        "bm25+dense": BASE,
-        "bm25+dense > rnn": one,
-        "bm25+dense > rnn > zhong": one + second + NOISE[::-1] - NOISE.mean(),
-    }
-    stacked = np.stack(list(values.values()))[:, :, None]
-    topics = tuple(map(str, range(200)))
+    rng = np.random.default_rng(1)
+    base, noise = rng.uniform(0.3, 0.6, 200), rng.normal(0, 0.05, 200)
+    noise -= noise.mean()
+    values = {"bm25": base - 0.2, "bm25 > rnn": base - 0.1, "bm25+dense": base}
+    values |= {"bm25+dense > rnn": base + gain + noise}
+    values |= {"bm25+dense > rnn > zhong": base + gain + noise + second + noise[::-1]}
+    stacked, topics = np.stack(list(values.values()))[:, :, None], tuple(map(str, range(200)))
     zeros = np.zeros(len(values), dtype=np.int64)
     scores = Scores(tuple(values), topics, ("nDCG@10",), stacked, stacked.mean(1), stacked[:, :, 0], zeros, "trec")
     taken, sentence = advice(scores, [System.read(name) for name in values])

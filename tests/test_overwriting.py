@@ -54,17 +54,13 @@ def test_every_argument_that_takes_text_is_known_to_be_a_path_or_none(name: str)
     [
         ("search", "--index x --topics q.tsv --output link.tsv", r"--output link.tsv: the command reads it \(--topics"),
         ("search", "--index x --topics q.tsv --output kept/../q.tsv", "--output .*: the command reads it"),
-        ("search", "--index x --topics ~/q.tsv --output q.tsv", "--output q.tsv: the command reads it"),
         ("search", "--index kept --run q.tsv --output kept/a/run", r"run: is inside a folder .* \(--index kept\)"),
         (
             "search",
             "--index x --encoded-queries v.npy --output v.ids",
             r"the command reads it \(--encoded-queries v.ids",
         ),
-        ("search", "--index v.npy --topics q.tsv --output v.ids", r"the command reads it \(--index v.ids\)"),
         ("search", "--index x --topics q.tsv:without:b.tsv --output b.tsv", "--output b.tsv: the command reads it"),
-        ("search", "--index x --topics kept:test --output kept/queries.jsonl", "is inside a folder that"),
-        ("search", "--index x --run r --aggregate maxp:passages=q.tsv,hits=5 --output q.tsv", "reads it"),
         ("search", "--index x --run r --retriever bm25+dense:x=q.tsv --output q.tsv", "reads it"),
         ("search", "--index x --run r --encoder kept:pooling=cls --output kept/run", "is inside a folder"),
         ("search", "--index x --topics t --output new --explain-output ./new", "--output writes this path too"),

@@ -35,18 +35,15 @@ class Made:
 
     def __init__(self, folder: Path) -> None:
         rng = np.random.default_rng(0)
-        ones = np.array([1.0, 0.0, 0.0]) + rng.normal(size=(6, 3)) * 0.05
-        twos = np.array([0.0, 1.0, 0.0]) + rng.normal(size=(4, 3)) * 0.05
-        vectors = np.vstack([ones, twos]).astype(np.float32)
+        spots = np.repeat(np.eye(3)[:2], (6, 4), axis=0) + rng.normal(size=(10, 3)) * 0.05
+        docids = [*(f"n{i}" for i in range(6)), *(f"p{i}" for i in range(4))]
         folder.mkdir()
-        np.save(folder / "vectors.npy", vectors)
-        docids = [f"n{i}" for i in range(6)] + [f"p{i}" for i in range(4)]
+        np.save(folder / "vectors.npy", spots.astype(np.float32))
         (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
-        self.folder = folder
-        self.vectors = open_vectors(folder)
+        self.folder, self.vectors = folder, open_vectors(folder)
         query = np.array([[1.0, 0.7, 0.0]], dtype=np.float32)
         self.queries = QueryVectors(("q",), query)
-        scores = (vectors @ query[0]).tolist()
+        scores = (spots.astype(np.float32) @ query[0]).tolist()
         self.run = Run.from_dict({"q": dict(zip(docids, scores, strict=True))})
         grades = [("q", docid, int(docid.startswith("p"))) for docid in docids if docid != "n5"]
         self.qrels = pd.DataFrame(grades, columns=["query_id", "doc_id", "relevance"])
@@ -151,25 +148,23 @@ def test_what_is_refused(made: Made) -> None:
 
 def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "queries.npy", made.queries.vectors)
-    (tmp_path / "queries.ids").write_text("q\n")
     (tmp_path / "topics.tsv").write_text("q\ttext\n")
     lines = [f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in made.qrels.itertuples(index=False)]
     (tmp_path / "qrels.txt").write_text("".join(lines))
-    flags = ["--index", str(made.folder), "--topics", str(tmp_path / "topics.tsv"), "--k", "3", "--context", "10"]
-    flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--qrels", str(tmp_path / "qrels.txt")]
-    assert main([*flags, "--output", str(tmp_path / "found.json")]) == 0
-    (record,) = read_records(tmp_path / "found.json")
-    assert (record.kind, len(record.inputs["index"])) == ("recovery", 16)
-    found = record.outcome
-    assert found["params"]["k"] == 3
-    row = next(row for row in found["rows"] if (row["scorer"], row["measure"]) == ("mixed", "AP"))
-    out = capsys.readouterr().out
-    assert f"mixed\tAP\t{row['value']:.4f}" in out
-    assert out.endswith(" after Holm).\n")
+    given = f"--index {made.folder} --topics {tmp_path / 'topics.tsv'} --qrels {tmp_path / 'qrels.txt'} --k 3"
+    flags = f"{given} --encoded-queries {tmp_path / 'queries.npy'} --context 10".split()
     with pytest.raises(InputError, match="no neighbours in this index"):
         main([*flags, "--from", "both"])
     write_graph(DenseNeighbours(made.vectors), made.folder / "neighbours", 3)
-    assert main([*flags, "--from", "both", "--output", str(tmp_path / "both.json")]) == 0
-    (record,) = read_records(tmp_path / "both.json")
-    assert len(record.inputs["graph"]) == 16
-    assert "from the graph\tmeasure\tminus\tdifference\tp (Holm)\n" in capsys.readouterr().out
+    assert main([*flags, "--from", "both", "--output", str(tmp_path / "found.json")]) == 0
+    (record,) = read_records(tmp_path / "found.json")
+    assert (record.kind, {name: len(digits) for name, digits in record.inputs.items()}) == (
+        "recovery",
+        {"index": 16, "graph": 16},
+    )
+    assert record.outcome["params"]["k"] == 3
+    row = next(row for row in record.outcome["rows"] if (row["scorer"], row["measure"]) == ("mixed", "AP"))
+    out = capsys.readouterr().out
+    assert f"mixed\tAP\t{row['value']:.4f}" in out
+    assert "from the graph\tmeasure\tminus\tdifference\tp (Holm)\n" in out
+    assert out.endswith(" after Holm).\n")

@@ -15,7 +15,7 @@ from tiny_encoder import make_encoder
 
 from rnnreranker import Run, open_index
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.record import Record, read_records, rounded
+from rnnreranker.base.record import read_records, rounded
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.request import Arm, StudyRequest
@@ -37,19 +37,18 @@ def fold_tasks(folds: int, seeds: int, share: float = 0.25) -> list[Task]:
 
 
 def test_folds_test_every_query_once_and_never_train_on_it() -> None:
-    *tasks, _, _, _ = several = fold_tasks(3, 2)
+    several = fold_tasks(3, 2)
+    tasks, others = several[:3], several[3:]
     assert sorted(qid for task in tasks for qid in task.test) == sorted(set(TOPICS) - {"q10"})
     for task in tasks:
-        trained = set(task.part(validation=False)["query_id"])
-        assert trained.isdisjoint(task.validation)
+        trained, test = set(task.part(validation=False)["query_id"]), set(task.test)
         assert set(task.part(validation=True)["query_id"]) == task.validation
-        assert (trained | task.validation).isdisjoint(task.test)
-        assert len(trained) + len(task.validation) + len(task.test) == 10
-        assert len(task.validation) == 2
+        assert len(trained | task.validation | test) == len(trained) + 2 + len(test) == 10
         assert task.positives["query_id"].is_unique
-    others = several[3:]
     assert [task.test for task in others] == [task.test for task in tasks]
     assert any(not a.positives.equals(b.positives) for a, b in zip(tasks, others, strict=True))
+    every = StudyRequest("i", TOPICS, QRELS, folds=3, seeds=1, all_positives=True)
+    assert tasks_of(every, TOPICS, QRELS)[0][0].positives["query_id"].value_counts().unique().tolist() == [2]
     with pytest.raises(InputError, match="folds=11: expected at least 2, and at most one per query"):
         fold_tasks(11, 1)
 
@@ -161,50 +160,41 @@ def collection(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
     encoder = f"{collection / 'encoder'}:pooling=mean"
-    named = [f"--index {collection / 'index'} --topics {collection / 'topics.tsv'} --qrels {collection / 'qrels.txt'}"]
-    named += [f"--encoder {encoder} --folds 2 --seeds 2 --epochs 2 --context 8 --learning-rates 1e-3 1e-2"]
-    named += [f"--model query:validation_share=0.3,candidates=10 --work {collection / 'work'} --compares labels"]
-    argv = [*" ".join(named).split(), "--against", "CODER", "--arms", "CODER"]
-    labels = ["CODER + mixed:labels=evidence"]
-    labels += [f"CODER + {name}:labels={name},rates=CODER + mixed" for name in ("uniform", "query")]
-
-    def found(name: str, *arms: str) -> Record:
-        assert main([*argv, *arms, "--output", str(collection / name)]) == 0
-        (record,) = read_records(collection / name)
-        return record
-
-    first = found("tiny.json", *labels)
+    flags = f"--index {collection / 'index'} --topics {collection / 'topics.tsv'} --qrels {collection / 'qrels.txt'}"
+    flags += f" --encoder {encoder} --folds 2 --seeds 2 --epochs 2 --context 8 --learning-rates 1e-3 1e-2"
+    flags += f" --model query:validation_share=0.3,candidates=10 --work {collection / 'work'} --compares labels"
+    flags += f" --first-stages dense --against CODER --output {collection / 'tiny.json'}"
+    arms = ["CODER", "CODER + mixed:labels=evidence", "CODER + fused run:labels=run,rates=CODER"]
+    arms += [f"CODER + {name}:labels={name},rates=CODER + mixed" for name in ("uniform", "query")]
+    assert main([*flags.split(), "--arms", *arms]) == 0
+    (first,) = read_records(collection / "tiny.json")
+    made = first.outcome
     printed, said = capsys.readouterr()
     (doubts,) = [line for line in said.splitlines() if "fewer than 100: which step is best is mostly chance" in line]
-    for arm, own in first.outcome["steps"].items():
+    for arm, own in made["steps"].items():
         line = f"{own['unchanged']} of {own['trainings']} trainings of {arm}"
         assert (f"{line}," in f"{doubts},") == (own["unchanged"] > 0)
     assert "CODER + mixed\tnDCG@10\tall" in printed
-    assert printed.endswith(f"\n\n{StudyOutcome(first.outcome, {}).conclusion}\n")
-    assert (first.kind, first.name, set(first.outcome["rates"])) == ("study", "labels", {"CODER", "CODER + mixed"})
-    for chosen in first.outcome["rates"]["CODER"].values():
+    assert printed.endswith(f"\n\n{StudyOutcome(made, {}).conclusion}\n")
+    assert (first.kind, first.name, set(made["rates"])) == ("study", "labels", {"CODER", "CODER + mixed"})
+    for chosen in made["rates"]["CODER"].values():
         assert chosen["validation"][f"{chosen['rate']:g}"] == max(chosen["validation"].values())
-    for row in (row for row in first.outcome["rows"] if row["group"] == "all"):
-        single = first.outcome["queries"][row["arm"]][row["measure"]]
+    for row in (row for row in made["rows"] if row["group"] == "all"):
+        single = made["queries"][row["arm"]][row["measure"]]
         assert np.mean(list(single.values())) == pytest.approx(row["value"], abs=1e-4)
     assert str(collection / "work") not in first.commands[0]["command"]
     taken = {path: path.stat().st_mtime_ns for path in (collection / "work").glob("*/trial.json")}
     next(iter(taken)).unlink()  # as after a kill
-    again = found("again.json", *labels)
-    assert [again.outcome[name] for name in ("rows", "curves")] == [first.outcome[name] for name in ("rows", "curves")]
-    assert sum(path.stat().st_mtime_ns == when for path, when in taken.items()) == len(taken) - 1
-    taught = found("taught.json", "CODER + fused run:labels=run", "--first-stages", "dense")
-    assert [line[0] for line in study_table(taught.outcome, "all")[1]] == ["base", "CODER", "CODER + fused run"]
     topics = dict(line.split("\t") for line in (collection / "topics.tsv").read_text().splitlines())
     given: dict[str, Any] = {"encoder": encoder, "folds": 2, "seeds": 2, "context": 8, "first_stages": ["dense"]}
-    given |= {"learning_rates": [1e-3, 1e-2], "against": "CODER", "work": collection / "work"}
+    given |= {"learning_rates": [1e-3, 1e-2], "against": "CODER", "work": collection / "work", "arms": arms}
     given["model"] = {"query": {"epochs": 2, "validation_share": 0.3, "candidates": 10}}
-    given["arms"] = {"CODER": None, "CODER + fused run": {"labels": "run"}}
-    same = run_study(open_index(collection / "index"), topics, load_qrels(collection / "qrels.txt"), **given)
-    assert rounded(same.outcome["rows"]) == taught.outcome["rows"]
-    header, lines = study_table(first.outcome, "all")
+    again = run_study(open_index(collection / "index"), topics, load_qrels(collection / "qrels.txt"), **given)
+    assert [rounded(again.outcome[name]) for name in ("rows", "curves")] == [made[name] for name in ("rows", "curves")]
+    assert sum(path.stat().st_mtime_ns == when for path, when in taken.items()) == len(taken) - 1
+    header, lines = study_table(made, "all")
     assert "nDCG@10 − CODER, same hyperparameters" in header
-    assert [line[0] for line in lines][:2] == ["base", "CODER"]
+    assert [line[0] for line in lines][:3] == ["base", "CODER", "CODER + mixed"]
     pytest.importorskip("matplotlib", reason="the pictures need the extra plots")
     names = {f"tiny-{name}.svg" for name in ("nDCG-10", "loss", "positives")}
     drawn = write_pictures(Figures([replace(first, spec="tiny")]), collection, names)
@@ -228,7 +218,6 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"arms": []}, "arms: expected an arm"),
         ({"model": "query:candidats=3"}, "model=query: no setting candidats"),
         ({"model": "query:seed=3"}, "arms=trained: seed: a study draws its own; give seeds, trainings of every arm"),
         ({"test_candidates": 2}, "test_candidates: means nothing to a study of the model query"),
@@ -241,10 +230,8 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ({"arms": ["a:labels=arm"]}, "arms=a:labels=arm: labels=arm: name missing"),
         ({"arms": ["b:labels=arm:name=a", "a"]}, "arms=b:labels=arm:name=a: a: comes after it; put it before"),
         ({"arms": ["a:family=b", "b"]}, "arms=a:family=b: family=b: is the name of an arm"),
-        ({"arms": ["a:rates=b"]}, "arms=a:rates=b: b: no such arm"),
         ({**LATE, "arms": ["a:prf=colbert"]}, "arms=a:prf=colbert: prf: give start, the arm that is searched with"),
         ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),
-        ({"model": "term-scorer"}, "model=term-scorer: no study trains it"),
         ({"model": "late"}, "model=late: encoder is missing"),
     ],
 )

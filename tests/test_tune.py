@@ -18,8 +18,8 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune import TuneRequest, tune_reranker
 from rnnreranker.lab.tune.__main__ import main
 from rnnreranker.lab.tune.collections import RULES, leave_one_out
+from rnnreranker.lab.tune.request import Space
 from rnnreranker.lab.tune.reranking import Objective, cross_validate, tune
-from rnnreranker.lab.tune.space import Space
 from rnnreranker.lab.tune.trials import search
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
@@ -31,37 +31,34 @@ class QuerySet:
     def __init__(self, folder: Path, shift: float = 0.0) -> None:
         rng = np.random.default_rng(4)
         centres = rng.normal(size=(4, DIMENSION)) * 1.5
-        cluster = np.arange(DOCUMENTS) % 4
-        vectors = (centres[cluster] + rng.normal(size=(DOCUMENTS, DIMENSION))).astype(np.float32)
+        vectors = (centres[np.arange(DOCUMENTS) % 4] + rng.normal(size=(DOCUMENTS, DIMENSION))).astype(np.float32)
         queries = (centres[np.arange(TOPICS) % 4] + rng.normal(size=(TOPICS, DIMENSION)) * 1.5).astype(np.float32)
         if shift:  # a constant added to every inner product
-            vectors = np.hstack([vectors, np.full((DOCUMENTS, 1), shift, dtype=np.float32)])
-            queries = np.hstack([queries, np.full((TOPICS, 1), shift, dtype=np.float32)])
+            vectors, queries = (np.pad(rows, ((0, 0), (0, 1)), constant_values=shift) for rows in (vectors, queries))
         folder.mkdir()
         np.save(folder / "vectors.npy", vectors)
-        self.docids = [f"d{number:02d}" for number in range(DOCUMENTS)]
-        (folder / "docid").write_text("".join(f"{docid}\n" for docid in self.docids))
-        self.folder = folder
-        self.qids = tuple(f"q{number:02d}" for number in range(TOPICS))
-        self.vectors = open_vectors(folder)
-        self.queries = QueryVectors(self.qids, queries)
+        docids = [f"d{number:02d}" for number in range(DOCUMENTS)]
+        (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+        self.folder, self.qids = folder, tuple(f"q{number:02d}" for number in range(TOPICS))
+        self.vectors, self.queries = open_vectors(folder), QueryVectors(self.qids, queries)
         scores = queries.astype(np.float64) @ vectors.astype(np.float64).T
-        table = {
-            qid: dict(sorted(zip(self.docids, row.tolist(), strict=True), key=lambda pair: -pair[1])[:25])
-            for qid, row in zip(self.qids, scores, strict=True)
-        }
-        self.run = Run.from_dict(table)
-        rows = [
-            (qid, docid, int(place % 4 == number % 4))
-            for number, qid in enumerate(self.qids)
-            for place, docid in enumerate(self.docids)
-        ]
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :25]
+        self.run = Run.from_dict(
+            {
+                qid: {docids[one]: row[one] for one in best}
+                for qid, row, best in zip(self.qids, scores, order, strict=True)
+            }
+        )
+        rows = [(q, d, int(j % 4 == i % 4)) for i, q in enumerate(self.qids) for j, d in enumerate(docids)]
         self.qrels = pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
 
-    def objective(self, deepest: int = 20, **others: Any) -> Objective:
-        given = {"topics": dict.fromkeys(self.qids, "text"), "qrels": self.qrels, "run": self.run, "hits": deepest}
-        given |= {"encoded_queries": self.queries, "measure": "nDCG@10", "protocol": "binary", **others}
-        return Objective(TuneRequest(index=self.folder, **given), open_index(self.folder))
+    def given(self, hits: int = 20) -> dict[str, Any]:
+        """The query set as arguments of a request."""
+        given = {"topics": dict.fromkeys(self.qids, "text"), "qrels": self.qrels, "run": self.run, "hits": hits}
+        return given | {"index": self.folder, "encoded_queries": self.queries, "protocol": "binary"}
+
+    def objective(self, hits: int = 20, **others: Any) -> Objective:
+        return Objective(TuneRequest(**{**self.given(hits), **others}), open_index(self.folder))
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +68,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> QuerySet:
 
 K, LAM = {"low": 2, "high": 8}, {"low": 0.0, "high": 1.0}
 SMALL = Space({"k": K, "lam": LAM, "scale": ["minmax", "none"]}, RnnParams(context=20))
-
-
-def test_values_are_those_of_the_evaluation(made: QuerySet) -> None:
-    objective, params = made.objective(), RnnParams(context=20, k=5)
-    reranked = RnnReranker(made.vectors, params).rerank(made.run, made.queries)
-    scores = evaluate(reranked, made.qrels, "nDCG@10", "binary")
-    expected = dict(zip(scores.topics, scores.per_topic("nDCG@10").tolist(), strict=True))
-    assert dict(zip(objective.topics, objective.values(params).tolist(), strict=True)) == pytest.approx(expected)
-    assert objective.values(None).mean() == pytest.approx(
-        evaluate(made.run, made.qrels, "nDCG@10", "binary").mean("nDCG@10")
-    )
 
 
 @pytest.mark.parametrize(("protocol", "mean"), [("dl", 1 / 6), ("strict", 1 / 6), ("trec", 2 / 3)])
@@ -103,11 +89,8 @@ def test_the_relevant_grade_is_that_of_all_judgements_not_of_a_fold(made: QueryS
     ("text", "said"),
     [
         ("lamda: [0.5]", "no setting lamda, did you mean lam"),
-        ("tau: {low: 0, high: 1.5}", r"search space: tau=1.5: expected a finite number >= 0 and <= 1"),
         ("k: 3", r"k: 3; expected \{low: …, high: …\}"),
-        ("k: {low: 3}", "k: .*; expected"),
         ("k: {low: 3, high: 2}", "search space: k: .*low=3"),
-        ("k: {low: 1.5, high: 2}", "search space: k=1.5: expected an integer"),
     ],
 )
 def test_a_space_says_what_it_cannot_hold(tmp_path: Path, text: str, said: str) -> None:
@@ -129,7 +112,8 @@ def test_a_search_begins_with_every_preset(preset: str) -> None:
     assert None not in search(_toy, space, 3, seed=0).history
 
 
-def test_a_small_space_is_tried_whole() -> None:
+@pytest.mark.usefixtures("as_command")
+def test_a_small_space_is_tried_whole_but_for_what_cannot_be_computed(capsys: pytest.CaptureFixture[str]) -> None:
     weights = {key: [0.0, 1.0] for key in ("rank_weight", "run_weight", "query_weight")}
     found = search(_toy, Space(weights), 8)
     assert (len(set(found.tried)), found.tried[0], found.history.count(None)) == (
@@ -141,6 +125,14 @@ def test_a_small_space_is_tried_whole() -> None:
     with pytest.raises(InputError, match="none of 3 trials could be computed"):
         search(_toy, Space({key: [0.0] for key in weights}), 3)
 
+    def refuses(params: RnnParams) -> float:
+        if params.scale == "none":
+            raise ParameterError("the exponential weight would overflow")
+        return _toy(params)
+
+    assert search(refuses, SMALL, 20, seed=0).params.scale == "minmax"
+    assert "left out: the exponential weight would overflow" in capsys.readouterr().err
+
 
 def _toy(params: RnnParams) -> float:
     return -((params.k - 6) ** 2) - (params.lam - 0.4) ** 2 + (params.scale == "minmax")
@@ -151,12 +143,11 @@ def test_a_search_finds_the_best_and_begins_with_the_default() -> None:
     assert (found.params.k, found.params.scale, found.params.lam) == (6, "minmax", pytest.approx(0.4, abs=0.15))
     assert found.value == max(value for value in found.history if value is not None)
     inside = dataclasses.replace(SMALL.fixed, k=5)
-    first = search(_toy, Space(SMALL.ranges, inside), 1, seed=1)
-    assert first.params == inside
+    assert search(_toy, Space(SMALL.ranges, inside), 1, seed=1).params == inside
 
 
 @pytest.mark.long
-def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
+def test_a_killed_study_goes_on_to_the_same_trials_and_others_do_not(tmp_path: Path) -> None:
     whole = search(_toy, SMALL, 30, seed=3, storage=tmp_path / "whole.db")
     calls = 0
 
@@ -171,53 +162,34 @@ def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         search(dies, SMALL, 30, seed=3, storage=parts)
     assert search(_toy, SMALL, 30, seed=3, storage=parts) == whole
-    assert search(_toy, SMALL, 30, seed=4) != whole
-    with pytest.raises(InputError, match="holds trials of another seed"):
-        search(_toy, SMALL, 30, seed=4, storage=parts)
+    assert search(lambda params: -_toy(params), SMALL, 30, seed=3, storage=parts, about="other") != whole
+    assert search(_toy, SMALL, 30, seed=4, storage=parts) == search(_toy, SMALL, 30, seed=4) != whole
     (tmp_path / "text").write_text("no trials\n")
     with pytest.raises(InputError, match=r"text: cannot be used as a storage of trials \(.*\); give another storage"):
         search(_toy, SMALL, 30, seed=3, storage=tmp_path / "text")
 
 
-@pytest.mark.long
-def test_a_storage_is_not_gone_on_from_with_another_objective(made: QuerySet, tmp_path: Path) -> None:
-    def kept(objective: Objective, folds: int = 3) -> None:
-        tune(objective, SMALL, 2, storage=tmp_path / "all.db")
-        cross_validate(objective, SMALL, 2, folds, storage=tmp_path / "folds.db")
-
-    kept(made.objective())
-    kept(made.objective(qrels=made.qrels.sample(frac=1, random_state=0)))
-    with pytest.raises(InputError, match=r"holds trials of another measure \(nDCG@10\); give another storage"):
-        kept(made.objective(measure="RR@10"))
-    with pytest.raises(InputError, match="holds trials of another input"):
-        kept(made.objective(), folds=4)
-
-
-@pytest.mark.usefixtures("as_command")
-def test_trials_that_cannot_be_computed_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    def refuses(params: RnnParams) -> float:
-        if params.scale == "none":
-            raise ParameterError("the exponential weight would overflow")
-        return _toy(params)
-
-    assert search(refuses, SMALL, 20, seed=0).params.scale == "minmax"
-    assert "left out: the exponential weight would overflow" in capsys.readouterr().err
+def test_what_trials_depend_on(made: QuerySet) -> None:
+    """A storage keeps the trials of each of these apart."""
+    objective, topics = made.objective(), made.qids
+    same = made.objective(qrels=made.qrels.sample(frac=1, random_state=0))
+    assert objective.about(topics) == same.about(topics)
+    others = [made.objective(measure="RR@10"), made.objective(12), made.objective(qrels=made.qrels.iloc[:-1])]
+    assert len({one.about(topics) for one in (objective, *others)} | {objective.about(topics[1:])}) == 5
 
 
 @pytest.mark.long
 def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     objective = made.objective()
     held_out = cross_validate(objective, SMALL, 8, folds=3, seed=0)
-    by_hand = []
-    assert sorted(qid for _, test in objective.folds(3) for qid in test) == sorted(made.qids)
-    for (train, test), fold in zip(objective.folds(3), held_out["folds"], strict=True):
+    by_hand, folds = [], objective.folds(3)
+    assert sorted(qid for _, test in folds for qid in test) == sorted(made.qids)
+    for (train, test), fold in zip(folds, held_out["folds"], strict=True):
         assert not set(train) & set(test)
         study = tune(objective, SMALL, 8, topics=train, seed=0)
         assert fold["params"] == study.params.to_dict()
         by_hand.append(objective.values(study.params, test))
     assert held_out["tuned"] == pytest.approx(np.concatenate(by_hand).mean())
-    assert held_out["default"] == pytest.approx(objective.values(SMALL.fixed).mean())
-    assert held_out["base"] == pytest.approx(objective.values(None).mean())
     assert held_out["low"] <= held_out["tuned"] - held_out["default"] <= held_out["high"]
 
 
@@ -226,30 +198,29 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
 def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -> None:
     """All cells of a collection are left out together, and the rule chooses from those of the others."""
     other = QuerySet(tmp_path / "index", shift=3.0)
-    objectives = {"a1": made.objective(), "a2": made.objective(12), "b": other.objective(15), "c": made.objective(10)}
-    of = {"a1": "a", "a2": "a", "b": "b", "c": "c"}
-    space = Space({"k": K, "lam": LAM}, RnnParams(context=20, k=5))
-    found = leave_one_out(objectives, space, 6, seed=2, collections=of, rule=rule)
-    settings = search(_toy, space, 6, seed=2, random_trials=6).tried
-    assert settings[0] == space.fixed
-    assert len({params.k for params in settings}) > 1
-
-    def gain(name: str, params: RnnParams) -> float:
-        objective = objectives[name]
-        return float((objective.values(params) - objective.values(None)).mean())
-
+    sets = {"a1": (made, 20, "a"), "a2": (made, 12, "a"), "b": (other, 15, "b"), "c": (made, 10, "c")}
+    cells = {name: of.given(hits) | {"collection": collection} for name, (of, hits, collection) in sets.items()}
+    space, start = {"k": {"low": 2, "high": 12}, "lam": LAM}, RnnParams(context=20)
+    request = TuneRequest(collections=cells, space=space, rule=rule, trials=6, seed=2, rerank="rnn:context=20")
+    found, prints = leave_one_out(request)
+    objectives = {name: of.objective(hits) for name, (of, hits, _) in sets.items()}
+    assert prints == {name: objective.fingerprint for name, objective in objectives.items()}
+    settings = search(_toy, Space(space, start), 6, seed=2, random_trials=6).tried
+    assert settings[0] == start
+    gains = {
+        name: [float((objective.values(params) - objective.values(None)).mean()) for params in settings]
+        for name, objective in objectives.items()
+    }
     for cell in found["cells"]:
-        others = [name for name in objectives if of[name] != cell["collection"]]
-        table = np.array([[gain(name, params) for name in others] for params in settings])
-        assert cell["setting"] == int(RULES[rule](table).argmax())
-        assert cell["chosen"] == pytest.approx(gain(cell["name"], settings[cell["setting"]]))
+        others = [name for name, (*_, collection) in sets.items() if collection != cell["collection"]]
+        assert cell["setting"] == int(RULES[rule](np.array([gains[name] for name in others]).T).argmax())
+        assert cell["chosen"] == pytest.approx(gains[cell["name"]][cell["setting"]])
         assert cell["default"] == pytest.approx(found["gains"][cell["name"]][0], abs=1e-6)
     assert RnnParams(**{**found["default"], **found["tried"][3]}) == settings[3]
     values = RULES[rule](np.array(list(found["gains"].values())).T)
-    assert found["place"] == 1 + sum(values > values[0])
-    assert found["best"][rule] == int(values.argmax())
+    assert (found["place"], found["best"][rule]) == (1 + sum(values > values[0]), int(values.argmax()))
     with pytest.raises(InputError, match="1 collection: expected two or more"):
-        leave_one_out(objectives, space, 3, collections=dict.fromkeys(of, "a"))
+        leave_one_out(dataclasses.replace(request, collections={name: cells[name] for name in ("a1", "a2")}))
 
 
 def _written(made: QuerySet, tmp_path: Path) -> list[str]:
@@ -264,63 +235,42 @@ def _written(made: QuerySet, tmp_path: Path) -> list[str]:
     return flags
 
 
-def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = _written(made, tmp_path)
-    flags += ["--trials", "4", "--folds", "2", "--k-exp", "2", "--protocol", "binary"]
-    flags += ["--output", str(tmp_path / "my.yaml"), "--record", str(tmp_path / "my.json")]
+def test_the_command_and_python_do_the_same(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From files, and with objects in memory in their place."""
+    (tmp_path / "space.yaml").write_text("k: {low: 2, high: 8}\ntau: [0.0, 0.5]\nscale: [minmax, none]\n")
+    flags = [*_written(made, tmp_path), "--protocol", "binary", "--space", str(tmp_path / "space.yaml")]
+    flags += ["--rerank", "rnn:tau=0.25", "--k-exp", "2", "--trials", "3", "--folds", "2"]
+    flags += ["--output", str(tmp_path / "shell.yaml"), "--record", str(tmp_path / "my.json")]
     assert main([*flags, "--sweep", "context,ablations", "--plots", str(tmp_path / "plots")]) == 0
     printed = capsys.readouterr()
     assert "warning: 12 topics, fewer than 50: " in printed.err
     (record,) = read_records(tmp_path / "my.json")
-    assert (record.kind, record.name) == ("tuning", "rnn")
-    assert "my.yaml" not in record.commands[0]["command"]
-    report = record.outcome
-    assert f"tuned\t{report['held out']['tuned']:.4f}" in printed.out
-    assert RnnParams.named(tmp_path / "my.yaml").k_exp == 2
-    assert report["study"]["trials"] == 4
+    assert (record.kind, record.name, record.outcome["study"]["trials"]) == ("tuning", "rnn", 3)
+    assert "shell.yaml" not in record.commands[0]["command"]
+    assert f"tuned\t{record.outcome['held out']['tuned']:.4f}" in printed.out
     for name in ("context", "ablations"):
         assert (tmp_path / "plots" / f"{name}.svg").read_text().count("<path") > 5
-
-
-def test_python_does_what_the_command_does(made: QuerySet, tmp_path: Path) -> None:
-    """With objects in memory in place of files."""
-    file = tmp_path / "space.yaml"
-    file.write_text("k: {low: 2, high: 8}\ntau: [0.0, 0.5]\nscale: [minmax, none]\n")
-    flags = [*_written(made, tmp_path), "--trials", "3", "--folds", "2", "--rerank", "rnn:k_exp=2,tau=0.25"]
-    assert main([*flags, "--space", str(file), "--output", str(tmp_path / "shell.yaml")]) == 0
-    request = TuneRequest(
-        index=open_index(made.folder),
-        topics=dict.fromkeys(made.qids, "text"),
-        qrels=made.qrels,
-        encoded_queries=tmp_path / "queries.npy",
-        trials=3,
-        folds=2,
-        rerank={"rnn": {"k_exp": 2, "tau": 0.25}},
-        space={"k": {"low": 2, "high": 8}, "tau": [0.0, 0.5], "scale": ["minmax", "none"]},
-    )
+    given = made.given(100) | {"run": None, "trials": 3, "folds": 2, "rerank": {"rnn": {"k_exp": 2, "tau": 0.25}}}
+    given["space"] = {"k": {"low": 2, "high": 8}, "tau": [0.0, 0.5], "scale": ["minmax", "none"]}
     with pytest.warns(DataWarning, match="12 topics, fewer than 50"):
-        tuned = tune_reranker(request)
-    assert tuned.params.tau == 0.25
+        tuned = tune_reranker(TuneRequest(**given))
     tuned.write(tmp_path / "python.yaml")
+    assert RnnParams.named(tmp_path / "python.yaml") == tuned.params
+    assert (tuned.params.k_exp, tuned.params.tau) == (2, 0.25)
     shell, python = ((tmp_path / f"{name}.yaml").read_text().splitlines() for name in ("shell", "python"))
-    assert {line.partition(":")[0] for line in shell if line not in python} == {"# index", "# topics"}
+    assert {line.partition(":")[0] for line in shell if line not in python} == {"# topics"}
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"trials": -1, "folds": 1}, "trials=-1: expected an integer >= 0; folds=1: expected an integer >= 2"),
-        ({"test_run": "r"}, "test_run needs test_topics and test_qrels"),
         ({"test_topics": "t"}, "test_topics and test_qrels go together"),
-        ({"index": None}, "index is missing"),
         ({"collections": "sets.yaml"}, "index, topics, qrels: of one query set, not with collections"),
-        ({"rule": "mean"}, "rule chooses over collections: not for one query set"),
         ({"measure": "nDCG@10 RR@10"}, "expected one measure"),
         ({"trials": 0}, "trials=0: nothing to do without a sweep"),
         ({"sweep": "contxt"}, "sweep=contxt: expected some of context,lambda,grid,ablations"),
-        ({"rerank": "mmr"}, "rerank=mmr: expected rnn, whose settings are searched"),
         ({"rerank": "rnn:from=neighbours"}, "expected rnn, whose settings are searched, without from"),
-        ({"space": {"lamda": [0.5]}}, "space: no setting lamda, did you mean lam"),
     ],
 )
 def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +11,14 @@ import numpy as np
 import pytest
 from tiny_encoder import WORDS, make_encoder
 
-from rnnreranker import LabelParams, RnnParams, open_index
+from rnnreranker import open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.kinds import Encoder
-from rnnreranker.lab.tune.request import TuneTrainRequest, check
-from rnnreranker.lab.tune.space import Joint, Space
-from rnnreranker.lab.tune.training import Trainings, tune_jointly
-from rnnreranker.train.params import TrainParams
+from rnnreranker.lab.tune.request import Joint, Space, TuneTrainRequest, check_training
+from rnnreranker.lab.tune.training import tune_training
 
 QUERIES, DOCUMENTS = 40, 60
-FIXED = Joint(RnnParams(context=20, k=5), LabelParams(), TrainParams(batch_size=8, epochs=2.0, dropout=0.0, warmup=0.0))
-SMALL = Space(
-    {
-        **{"k": {"low": 3, "high": 8}, "lam": {"low": 0.0, "high": 1.0}, "normalization": ["maxmin", "none"]},
-        **{"boost": {"low": 1.0, "high": 5.0, "log": True}, "n_max": {"low": 3, "high": 15, "log": True}},
-        "learning_rate": {"low": 1e-6, "high": 1e-2, "log": True},
-    },
-    FIXED,
-)
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +42,20 @@ def data(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def trainings(tiny: Path, data: Path, tmp_path: Path) -> Trainings:
-    given = {"index": data, "topics": data / "topics.tsv", "qrels": data / "qrels.txt"}
-    return Trainings(TuneTrainRequest(encoder=f"{tiny}:pooling=mean", hits=30, **given), tmp_path / "work")
-
-
 @pytest.mark.slow
-def test_the_search_keeps_the_default_and_goes_on_after_a_kill(trainings: Trainings, tmp_path: Path) -> None:
-    whole = tune_jointly(trainings, SMALL, 5, seed=3)
-    assert whole.history[0] == trainings.value(FIXED)
-    assert whole.value == max(value for value in whole.history if value is not None)
-    assert whole.value == trainings.value(whole.params)
-    tune_jointly(trainings, SMALL, 2, seed=3, storage=tmp_path / "trials")
-    next((tmp_path / "work").glob("*/trial.json")).unlink()  # as after a kill
-    assert tune_jointly(trainings, SMALL, 5, seed=3, storage=tmp_path / "trials") == whole
+def test_the_search_keeps_the_default_and_goes_on_after_a_kill(tiny: Path, data: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"index": data, "topics": data / "topics.tsv", "qrels": data / "qrels.txt", "trials": 5}
+    given |= {"encoder": f"{tiny}:pooling=mean", "context": 30, "model": "query:epochs=1,batch_size=8", "folds": 4}
+    request = TuneTrainRequest(**given, seeds=1, storage=tmp_path / "trials")
+    whole = tune_training(replace(request, storage=None, work=tmp_path / "whole"))
+    assert whole.study is not None
+    assert whole.study.value == max(whole.study.history)
+    assert whole.study.tried[0] == request.searched.within(30).fixed
+    tune_training(replace(request, trials=2))
+    next((tmp_path / "trials.trials").glob("*/trial.json")).unlink()  # as after a kill
+    again = tune_training(request)
+    assert (again.study, again.held_out) == (whole.study, whole.held_out)
+    assert again.held_out["folds"][0]["train topics"] == 22
 
 
 def test_the_default_is_the_first_trial() -> None:
@@ -74,8 +63,10 @@ def test_the_default_is_the_first_trial() -> None:
     [start] = whole.firsts(1)
     assert (start["boost"], start["n_max"], start["learning_rate"]) == (1.222, 4, 1e-5)
     assert whole.drawn(start) == whole.fixed
-    assert Space({"boost": {"low": 2, "high": 5}}, whole.fixed).firsts(1) == []
+    assert Space({"boost": {"low": 2, "high": 5}}, Joint()).firsts(1) == []
     assert whole.within(50).ranges["context"] == {"low": 20, "high": 50}
+    held = TuneTrainRequest(index="i", topics="t", qrels="q", model="query:epochs=3", arms=["a:labels=joint:boost=2"])
+    assert {*whole.ranges} - {*held.searched.ranges} == {"epochs", "boost"}
 
 
 @pytest.mark.slow
@@ -87,56 +78,47 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     from rnnreranker.labels.__main__ import main as labels
     from rnnreranker.train.__main__ import main as train
 
-    common = ["--index", str(data), "--topics", str(data / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean"]
+    encoder = f"{tiny}:pooling=mean"
+    common = f"--index {data} --topics {data / 'topics.tsv'} --encoder {encoder}".split()
     judged = ["--qrels", str(data / "qrels.txt")]
-    quick = ["--trials", "2", "--final-seeds", "1", "--model", "query:epochs=1", "--hits", "30"]
-    quick += ["--method", "evidence:context=20,n_max=5"]
+    quick = ["--trials", "2", "--seeds", "1", "--folds", "4", "--model", "query:epochs=1", "--context", "30"]
+    quick += ["--arms", 'mine:labels="evidence:context=20,n_max=5"']
     preset, report = tmp_path / "my.yaml", tmp_path / "my.json"
-    files = ["--output", str(preset), "--record", str(report), "--plots", str(tmp_path / "plots"), "--ablations"]
-    assert main(["train", *common, *judged, *quick, *files]) == 0
+    assert main(["train", *common, *judged, *quick, "--output", str(preset), "--record", str(report)]) == 0
     out = capsys.readouterr()
     assert "tuned - default" in out.out
-    assert "queries: 20 to train on, 10 to validate, 10 to test" in out.err
-    assert "warning: 10 validation queries, fewer than 100: " in out.err
+    assert "queries: 22 to train on, 8 to validate, 10 to test" in out.err
+    assert "warning: 8 validation queries, fewer than 100: " in out.err
     (record,) = read_records(report)
-    kept = record.outcome
-    assert kept["study"]["params"]["train"]["epochs"] == 1
-    assert kept["held out"]["topics"] == 10
-    assert kept["sweeps"]["ablations"][0]["value"] == pytest.approx(kept["held out"]["tuned"])
-    assert "no n_max" in out.out
-    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"ablations.svg"}
-    asked = {"hits": 30, "encoder": f"{tiny}:pooling=mean"}
-    open_index(data).search(data / "topics.tsv", "dense", None, **asked).write(tmp_path / "run.txt")  # type: ignore
+    params = record.outcome["study"]["params"]
+    assert (params["train"]["epochs"], record.outcome["held out"]["topics"]) == (1, 10)
+    open_index(data).search(data / "topics.tsv", "dense", None, hits=30, encoder=encoder).write(tmp_path / "run.txt")
     made = tmp_path / "labels.parquet"
     argv = [*common, *judged, "--run", str(tmp_path / "run.txt"), "--preset", str(preset), "--output", str(made)]
     assert labels(argv) == 0
     written = SoftLabels.read(made).metadata
-    assert written["rnn"] == kept["study"]["params"]["rnn"]
-    assert (written["labels"]["n_max"], written["labels"]["boost"]) == (5, kept["study"]["params"]["labels"]["boost"])
+    assert written["rnn"] == params["rnn"]
+    assert (written["labels"]["n_max"], written["labels"]["boost"]) == (5, params["labels"]["boost"])
     argv = [*common, "--labels", str(made), "--preset", str(preset), "--output", str(tmp_path / "encoder")]
     assert train([*argv, "--device", "cpu"]) == 0
-    params = json.loads((tmp_path / "encoder" / "training.json").read_text())["params"]
-    assert params == kept["study"]["params"]["train"] | {"loss": "kl", "raise_positives": False}
+    trained = json.loads((tmp_path / "encoder" / "training.json").read_text())["params"]
+    assert trained == params["train"] | {"loss": "kl", "raise_positives": False}
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"method": "evidence:from=neighbours"}, "from: a study takes none"),
-        ({"method": "evidence:boots=2"}, "method=evidence:boots=2: no setting boots, did you mean boost?"),
-        ({"model": "dual"}, "model=dual: expected query"),
-        ({"model": "query:validation_share=0.2"}, "validation_share: nothing reads it in a tuning"),
+        ({"arms": ["a:labels=evidence:boots=2"]}, "labels=evidence:boots=2: no setting boots, did you mean boost?"),
+        ({"arms": ["a", "b"]}, "arms: 2 arms; expected one"),
+        ({"model": "dual", "encoder": "minilm", "context": 60}, "model=dual: expected query"),
+        ({"learning_rates": [1e-3]}, "learning_rates: the rate is searched"),
         ({"loss": "triplet:alpha=2"}, "loss=triplet:alpha=2: no setting alpha"),
-        ({"encoder": "minilm:max_length=7"}, "max_length=7: expected normalize or pooling"),
-        ({"test_share": 2.0, "final_seeds": 0}, "final_seeds=0: expected an integer >= 1"),
-        ({"test_share": 0.5, "validation_share": 0.5}, "leave nothing to train on"),
-        ({"test_topics": "x.tsv"}, "test_topics and test_qrels go together"),
-        ({"method": "hard:boost=2"}, "method=hard:boost=2: hard has no parameters"),
-        ({"measure": "RR@10 nDCG@10"}, "expected one measure"),
+        ({"trials": 0, "seeds": 0}, "trials=0: expected an integer >= 1"),
+        ({"measures": "RR@10 nDCG@10"}, "expected one measure"),
         ({"device": "tpu"}, "device=tpu: torch has no device tpu"),
     ],
 )
 def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        check(TuneTrainRequest(index="i", topics="t", qrels="q", **given))
+        check_training(TuneTrainRequest(**{"index": "i", "topics": "t", "qrels": "q", **given}))
     assert message in str(caught.value)

@@ -123,15 +123,10 @@ class LabFlags(Request):
     preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")
 
 
-def tables_of(template: str, **values: Any) -> list[list[list[str]]]:
-    """The tables of a report: rows of cells, the header first; blank lines of the template divide them, tabs cells."""
-    text = render("lab", f"{template}.txt.j2", **values)
-    return [[line.split("\t") for line in one.splitlines()] for one in text.strip().split("\n\n")]
-
-
 def print_report(template: str, **values: Any) -> None:
-    """Print the tables of a report."""
-    for header, *rows in tables_of(template, **values):
+    """Print the tables of a report: blank lines of its template divide them, tabs their cells; the header is first."""
+    for table in render("lab", f"{template}.txt.j2", **values).strip().split("\n\n"):
+        header, *rows = (line.split("\t") for line in table.splitlines())
         print_table(header, rows)
 
 

@@ -39,7 +39,7 @@ def write_pictures(figures: Figures, docs: Path, shown: Collection[str]) -> list
                 written.append(save_figure(draw(), path))
     for tuning in figures.records("tuning"):
         if (tuning.spec, tuning.name) == SWEPT:
-            from rnnreranker.lab.tune.sweeps import write_plots
+            from rnnreranker.lab.tune.reranking import write_plots
 
             written += write_plots(docs / "tune" / "pictures", tuning.outcome["sweeps"], tuning.outcome["measure"])
     for name, layout in LAYOUTS.items():

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
 
 
-RAW = {"scale": "none", "normalize": None}  # inner products as they are
-COLUMNS = ["qid", "case", "visible", "docid", "hidden"]
-
-
 @phase("ranking by the positives")
 def cases_of(request: RecoverRequest) -> tuple[pandas.DataFrame, dict[str, str]]:
     """Each positive of each query in turn visible, if a hidden positive and a judged negative remain.
@@ -73,7 +69,7 @@ def cases_of(request: RecoverRequest) -> tuple[pandas.DataFrame, dict[str, str]]
             f"no query has {request.visible + 1} positives and a judged negative among its first {size} candidates: "
             f"nothing can be hidden; give {', '.join(names)} or more judgements"
         )
-    table = pandas.DataFrame(rows, columns=["id", *COLUMNS])
+    table = pandas.DataFrame(rows, columns=["id", "qid", "case", "visible", "docid", "hidden"])
     vector_of = dict(zip(read.queries.qids, read.queries.vectors, strict=True))
 
     def labels(method: Written, qrels: Mapping[str, Any], of: Mapping[str, str]) -> SoftLabels:
@@ -89,7 +85,7 @@ def cases_of(request: RecoverRequest) -> tuple[pandas.DataFrame, dict[str, str]]
         return known.reindex(pandas.MultiIndex.from_frame(table[[by, "docid"]])).to_numpy()
 
     made = {name: labels(method, shown, of_case) for name, method in request.scorers.items()}
-    raw = labels(request.method("query", **RAW), shown, of_case)
+    raw = labels(request.method("query", scale="none", normalize=None), shown, of_case)
     of_visible = raw.frame().query("positive").groupby("qid")["score"].mean()
     table["mass"], table["raw"] = column(made[JOINT], "target"), column(raw)
     table["margin"] = table["raw"] - table["id"].map(of_visible)

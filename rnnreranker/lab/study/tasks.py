@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError, argument
@@ -41,7 +41,7 @@ class Task:
     validation: frozenset[str]
     test: tuple[str, ...]
     known: pandas.DataFrame
-    groups: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, str]
 
     def part(self, validation: bool) -> pandas.DataFrame:
         """The positives of the validation queries, or of the others."""

@@ -12,13 +12,12 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.settings import Request, setting
-from rnnreranker.lab.flags import print_report, recorded
-from rnnreranker.lab.tune.request import TuneRequest, TuneTrainRequest, check
+from rnnreranker.lab.shared import print_report, recorded
+from rnnreranker.lab.tune.request import TuneRequest, TuneTrainRequest
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
 
-SET = ("index", "topics", "qrels", "run", "hits")
-TEST = ("test_topics", "test_qrels", "measure", "protocol")
+HELD = ("test_topics", "test_qrels", "protocol")
 SEARCH = ("trials", "seed", "storage")
 UNRECORDED = ("--record", "--output", "--plots", "--storage")  # they say where this machine keeps things
 RNN_SHOWN = ("as retrieved", "default", "tuned")  # names of the means of base, default and tuned
@@ -33,12 +32,12 @@ EPILOG = """The value printed is held out. Examples (`python -m rnnreranker meth
   python -m rnnreranker.tune train --help      the settings of labels and of training, together
 """
 TRAIN_USAGE = "python -m rnnreranker.tune train --index INDEX --topics TOPICS --qrels QRELS [flags]"
-TRAIN_EPILOG = """Queries with positives are cut in three by a hash of their ids: training, validation (which trials
-are judged by) and test. `python -m rnnreranker methods NAME` lists settings. Examples:
+TRAIN_EPILOG = """Trials train on the first fold of a study, a quarter of its training queries judge them, and its test
+queries give the printed values. `python -m rnnreranker methods NAME` lists settings. Examples:
   python -m rnnreranker.tune train --index my-index --topics train.tsv --qrels train.qrels \\
       --output my.yaml --storage trials
   python -m rnnreranker.tune train --index my-index --topics train.tsv --qrels train.qrels \\
-      --method joint:context=40,n_max=8 --model query:epochs=3,batch_size=16 --loss listnet
+      --arms 'mine:labels="joint:context=40,n_max=8"' --model query:epochs=3,batch_size=16 --loss listnet
   python -m rnnreranker.labels --preset my.yaml --run run.txt --index my-index \\
       --topics train.tsv --qrels train.qrels --output labels.parquet
   python -m rnnreranker.train --preset my.yaml --labels labels.parquet --index my-index \\
@@ -55,7 +54,7 @@ class TuneFlags(Request):
     )
     output: str | None = setting(None, "the settings that were best, for `--preset FILE.yaml`", metavar="FILE.yaml")
     record: str | None = setting(None, "write the record of the tuning", metavar="FILE.json")
-    plots: str | None = setting(None, "pictures of sweeps or ablations", metavar="DIR")
+    plots: str | None = setting(None, "pictures of sweeps", metavar="DIR")
 
 
 @command.main
@@ -68,7 +67,6 @@ def main(argv: Sequence[str]) -> int:
         request: Any = command.request(args, TuneTrainRequest)
     else:
         request = command.request(args, TuneRequest, rerank=flags.with_rnn(args, args.rerank, "--rerank"))
-    check(request)
     if given.output and not request.trials:
         raise InputError("--output is what trials choose: not with --trials 0")
     check_writable(given.output)
@@ -76,15 +74,14 @@ def main(argv: Sequence[str]) -> int:
         require("matplotlib", "--plots", "'rnnreranker[plots]'")
     with recorded(given.record, "tune", "tuning", argv, without=UNRECORDED) as record:
         if not training and request.collections:
-            from rnnreranker.lab.tune.collections import tune_collections
+            from rnnreranker.lab.tune.collections import leave_one_out
 
             record["name"] = Path(str(request.space)).stem if request.space else "leave-one-out"
-            outcome, record["inputs"] = tune_collections(request)
+            outcome, record["inputs"] = leave_one_out(request)
             record["outcome"] = {"measure": request.measure, "seed": request.seed, **outcome}
             print_report("collections", measure=request.measure, **outcome)
             return 0
-        from rnnreranker.lab.tune.reranking import tune_reranker
-        from rnnreranker.lab.tune.sweeps import write_plots
+        from rnnreranker.lab.tune.reranking import tune_reranker, write_plots
         from rnnreranker.lab.tune.training import tune_training
 
         tuned = tune_training(request) if training else tune_reranker(request)
@@ -93,10 +90,9 @@ def main(argv: Sequence[str]) -> int:
             record |= {"kind": "sweep", "name": f"{args.sweep}.{args.measure}"}
     if given.output:
         tuned.write(given.output)
-    shown = {"study": tuned.study, "held_out": tuned.held_out, "sweeps": tuned.sweeps}
-    print_report("tuning", measure=request.measure, shown=TRAINING_SHOWN if training else RNN_SHOWN, **shown)
+    print_report("tuning", shown=TRAINING_SHOWN if training else RNN_SHOWN, **vars(tuned))
     if given.plots:
-        plots = write_plots(given.plots, tuned.sweeps, request.measure)
+        plots = write_plots(given.plots, tuned.sweeps, args.measure)
         command.say(f"pictures: {', '.join(map(str, plots))}")
     return 0
 
@@ -105,8 +101,10 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of the command."""
     parser = command.parser("tune", "Search the settings of rNN reranking that suit a query set.", EPILOG, USAGE)
     add = command.add_flags
-    add(parser, TuneRequest, *SET, "encoded_queries", "encoder", "collections", "rule")
-    add(parser.add_argument_group("held out"), TuneRequest, "folds", *TEST, "test_run")
+    own = ("index", "topics", "qrels", "run", "hits", "encoded_queries", "encoder", "collections", "rule")
+    add(parser, TuneRequest, *own)
+    held = ("folds", *HELD, "measure", "test_run")
+    add(parser.add_argument_group("held out"), TuneRequest, *held)
     group = parser.add_argument_group("search (a setting that is given is held, all others are searched)")
     add(group, TuneRequest, "rerank")
     add(group, RnnParams, shown=())
@@ -121,12 +119,12 @@ def make_train_parser() -> argparse.ArgumentParser:
     text = "Search the settings of labels and of a training that suit a data set."
     parser = command.parser("tune train", text, TRAIN_EPILOG, TRAIN_USAGE)
     add = command.add_flags
-    add(parser, TuneTrainRequest, *SET, "relevant")
-    held = parser.add_argument_group("held out")
-    add(held, TuneTrainRequest, "validation_share", "test_share", *TEST, "final_seeds")
+    add(parser, TuneTrainRequest, "index", "topics", "qrels", "relevant", "all_positives", "labelled_queries")
+    held = ("folds", "splits", *HELD, "measures", "seeds")
+    add(parser.add_argument_group("held out"), TuneTrainRequest, *held)
     group = parser.add_argument_group("search (a setting that is given is held, the others are searched)")
-    add(group, TuneTrainRequest, "method", "loss", "model", "encoder", "device", *SEARCH, "ablations")
-    add(parser.add_argument_group("output"), TuneFlags, "output", "record", "plots")
+    add(group, TuneTrainRequest, "arms", "context", "loss", "model", "encoder", "device", *SEARCH)
+    add(parser.add_argument_group("output"), TuneFlags, "output", "record")
     return parser
 
 

@@ -1,26 +1,30 @@
-"""`tune_reranker`: search settings of rNN reranking for a query set and measure their value."""
+"""`tune_reranker`: search settings of rNN reranking for a query set, measure them, and vary some of them in sweeps."""
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import dataclasses
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from rnnreranker.base import command
-from rnnreranker.base.command import phase
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.command import phase, progress
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.pages import new_axes, save_figure
 from rnnreranker.evaluate import evaluate
+from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
 from rnnreranker.evaluate.protocols import grades_of, protocol_of, topics_that_count
 from rnnreranker.evaluate.scores import check_judged
-from rnnreranker.lab.query_set import judged_topics, read_query_set
-from rnnreranker.lab.tune.request import TuneRequest, check
-from rnnreranker.lab.tune.space import Space
-from rnnreranker.lab.tune.sweeps import sweep
-from rnnreranker.lab.tune.trials import Search, Tuned, Values, held_out_of, notice_if_few, search
+from rnnreranker.lab.shared import judged_topics, read_query_set
+from rnnreranker.lab.tune.request import Space, TuneRequest, check
+from rnnreranker.lab.tune.trials import Rows, Search, Tuned, Values, held_out_of, notice_if_few, search
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
@@ -37,7 +41,7 @@ class Objective:
         request: a `TuneRequest`; index: the opened one.
 
     Attributes:
-        run: candidates of the queries; vectors: of documents; queries: vectors of the queries.
+        run: candidates of the queries, with their fingerprint; vectors: of documents; queries: vectors of the queries.
         topics: judged query ids with candidates, ordered by a hash of the id.
 
     Raises:
@@ -48,6 +52,7 @@ class Objective:
         with phase("reading what to tune on"):
             self.run, self.queries, _, self._qrels = read_query_set(request, index, request.hits)
         self.vectors, self.threads, self.measure = index.vectors, request.threads, request.measure
+        self.fingerprint = fingerprint(self.run.to_dict())
         self.protocol = protocol_of(self._qrels, request.protocol)
         judged = set(topics_that_count(self._qrels, self.protocol))
         usable = [qid for qid in self.run if qid in judged and len(self.run.ranked(qid))]
@@ -79,17 +84,11 @@ class Objective:
         several = {"base": None, "default": default, "tuned": tuned}
         return {name: self.values(params, topics) for name, params in several.items()}
 
-    def about(self, topics: Sequence[str]) -> dict[str, str]:
-        """What the mean over some topics depends on, except the settings: name → fingerprint or value."""
+    def about(self, topics: Sequence[str]) -> str:
+        """A fingerprint of what the mean over some topics depends on, except the settings."""
         judged = sorted(self._qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist())
-        asked = (list(self.queries.qids), self.queries.vectors.astype("<f4").tobytes())
-        data = fingerprint(self.vectors.fingerprint, self.fingerprint, *asked, list(topics), judged)
-        return {"input": data, "measure": self.measure, "protocol": self.protocol}
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """Of the candidates and their scores."""
-        return fingerprint(self.run.to_dict())
+        asked = (list(self.queries.qids), self.queries.vectors.astype("<f4").tobytes(), list(topics), judged)
+        return fingerprint(self.vectors.fingerprint, self.fingerprint, *asked, self.measure, self.protocol)
 
     def folds(self, count: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """(train, test) topics of each fold; each topic is in one test part.
@@ -167,3 +166,103 @@ def cross_validate(objective: Objective, space: Space, trials: int, folds: int, 
         made = tune(objective, space, trials, topics=train, name=f"fold {fold}", **kept)
         parts.append((made, len(train), objective.compared(made.params, space.fixed, test)))
     return held_out_of(f"{folds}-fold cross-validation", parts)
+
+
+CONTEXTS = (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
+LAMBDAS = tuple(round(0.05 * step, 2) for step in range(21))
+NEIGHBOURS = (3, 5, 7, 10, 15, 21, 30)
+WHOLE = "all parts"  # the row that ablations are compared with
+# What is left out of similarity, or changed.
+PARTS = """
+weights all equal: {weight: binary}
+no extension (tau 0): {tau: 0.0}
+no expansion (k_exp 1): {k_exp: 1}
+Jaccard alone (lambda 0): {lam: 0.0}
+no Jaccard (lambda 1): {lam: 1.0}
+raw scale: {scale: none}
+printed variant: {variant: paper}
+no rank: {rank_weight: 0.0}
+no run scores: {run_weight: 0.0}
+no inner products: {query_weight: 0.0}
+the query the only probe: {probes: 1}
+no smoothing: {smoothing: 0.0}
+"""
+INCHES = (6.4, 4.0)
+LABELS = {"context": "context N", "lam": "lambda (0 = Jaccard alone, 1 = no Jaccard)", "what": ""}
+ENDS = (("value", "low", "high"), ("difference", "difference_low", "difference_high"))  # of a sweep, of ablations
+
+
+def sweep(names: Sequence[str], objective: Any, params: RnnParams) -> dict[str, Rows]:
+    """Name → rows of sweeps of an `Objective`, with value, low, high (95% bootstrap interval over topics).
+
+    context: milliseconds (processor time a query), as in Figures 3 to 9 of paper 000. lambda: lam. grid: context, k.
+    ablations: what, difference from all parts, difference_low, difference_high.
+    """
+    sizes = [size for size in CONTEXTS if size < objective.deepest] + [objective.deepest]
+    changes: dict[str, list[dict[str, Any]]] = {
+        "context": [{"context": size} for size in sizes],
+        "lambda": [{"lam": lam} for lam in LAMBDAS],
+        "grid": [{"context": size, "k": k} for size in sizes for k in NEIGHBOURS if k < size],
+    }
+    made: dict[str, Rows] = {}
+    for name in names:
+        if name == "ablations":
+            made[name] = ablations(objective, params)
+            continue
+        made[name] = []
+        for changed in progress(changes[name], unit="settings", what=name):
+            begun = time.process_time()
+            run = objective.rerank(dataclasses.replace(params, **changed), objective.topics)
+            spent = 1000 * (time.process_time() - begun) / len(objective.topics)
+            row = {**changed, **_summary(objective.of(run, objective.topics))}
+            made[name].append(row | ({"milliseconds": spent} if name == "context" else {}))
+    return made
+
+
+def ablations(objective: Any, params: RnnParams) -> Rows:
+    """What is lost without each part of the settings that can be left out."""
+    variants = {WHOLE: params}
+    for what, changed in yaml.safe_load(PARTS).items():
+        with contextlib.suppress(InputError):  # a mixture keeps its only term
+            if (variant := dataclasses.replace(params, **changed)) != params:
+                variants[what] = variant
+    shown = progress(variants.items(), unit="variants", what="ablations")
+    measured = {what: objective.values(one) for what, one in shown}
+    gaps = differences(measured, [(what, WHOLE) for what in measured])
+    return [
+        {"what": what, **_summary(own), "difference": gap["difference"]}
+        | {f"difference_{end}": gap[end] for end in ("low", "high")}
+        for (what, own), gap in zip(measured.items(), gaps, strict=True)
+    ]
+
+
+def _summary(values: np.ndarray) -> dict[str, float]:
+    low, high = bootstrap_intervals(values[None])[0]
+    return {"value": float(values.mean()), "low": float(low), "high": float(high)}
+
+
+def write_plots(folder: str | Path, sweeps: Mapping[str, Rows], measure: str) -> list[Path]:
+    """Draw each sweep into a folder; returns the files.
+
+    Raises:
+        InputError: the folder is not writable; MissingDependencyError: matplotlib is missing.
+    """
+    require("matplotlib", "plots", "'rnnreranker[plots]'")
+    import pandas
+
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, rows in sweeps.items():
+        table, (figure, axes) = pandas.DataFrame(rows), new_axes(*INCHES)
+        first = table.columns[0]
+        axes.set(xlabel=LABELS.get(first, first), ylabel=measure)
+        if name == "grid":
+            values = table.pivot(index=first, columns="k", values="value")
+            axes.plot(values.index, values, marker=".", label=[f"k {k}" for k in values])
+            axes.legend(frameon=False)
+        else:
+            middle, low, high = (table[end] for end in ENDS[name == "ablations"])
+            axes.errorbar(table[first], middle, yerr=[middle - low, high - middle], marker=".", capsize=2)
+            axes.tick_params(axis="x", rotation=90 if name == "ablations" else 0)
+        written.append(save_figure(figure, Path(folder) / f"{name}.svg"))
+    return written

@@ -13,11 +13,11 @@ import yaml
 
 from rnnreranker.base.command import notice, progress, say
 from rnnreranker.base.errors import InputError, ParameterError, argument, require
-from rnnreranker.base.files import write_atomically
+from rnnreranker.base.files import fingerprint, write_atomically
 from rnnreranker.base.jobs import alone
 from rnnreranker.base.pages import render
 from rnnreranker.evaluate.comparison import differences
-from rnnreranker.lab.tune.space import Space
+from rnnreranker.lab.tune.request import Space
 
 if TYPE_CHECKING:
     import optuna
@@ -57,7 +57,7 @@ def search(
     storage: str | Path | None = None,
     name: str = "tune",
     random_trials: int = RANDOM_TRIALS,
-    about: Mapping[str, str] | None = None,
+    about: Any = None,
 ) -> Search:
     """Maximise an objective by the tree-structured Parzen estimator.
 
@@ -67,17 +67,17 @@ def search(
     Args:
         objective: params → value. A `ParameterError` skips the trial; other errors end the search.
         trials: number in all, those in the storage included.
-        storage: an SQLite file of Optuna; None = memory. name: of the study in it.
+        storage: an SQLite file of Optuna; None = memory. name: of the study in it, shown as progress.
         random_trials: number of random trials before the sampler learns.
-        about: name → fingerprint of what the objective depends on; the storage must agree.
+        about: what the objective depends on; a search resumes from trials of the same space, seed and `about` alone.
 
     Raises:
-        InputError: an unreadable storage or one of another search; no trial can be computed.
+        InputError: an unreadable storage; no trial can be computed.
         MissingDependencyError: optuna is missing.
     """
-    described = {"space": repr(space.ranges), "fixed": repr(space.fixed), "seed": seed, **(about or {})}
-    with study_of(storage, name, described) as (optuna, study):
-        complete, pruned = states = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+    identity = fingerprint(name, repr(space.ranges), repr(space.fixed), seed, about)
+    with study_of(storage, f"{name} {identity}") as (optuna, study):
+        _, pruned = states = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
         done, first = len(study.get_trials(states=states)), space.firsts(trials)
         for values in () if study.trials else first:
             study.enqueue_trial(values)
@@ -92,22 +92,21 @@ def search(
                     raise
                 say(f"trial {trial.number} left out: {error}")
                 study.tell(trial, state=pruned)
-        finished = study.get_trials(states=states)
-        good = [trial for trial in finished if trial.state == complete]
-        if not good:
-            raise InputError(f"none of {len(finished)} trials could be computed; search other parameters")
-        best = max(good, key=lambda trial: (trial.value, -trial.number))
-        history = tuple(trial.value if trial.state == complete else None for trial in finished)
-        tried = tuple(None if trial.state == pruned else space.drawn(trial.params) for trial in finished)
-        return Search(space.drawn(best.params), float(best.value), history, tried)
+        history = [(trial.value, trial.params) for trial in study.get_trials(states=states)]
+    tried = [(value, None if value is None else space.drawn(params)) for value, params in history]
+    good = [one for one in tried if one[0] is not None]
+    if not good:
+        raise InputError(f"none of {len(tried)} trials could be computed; search other parameters")
+    value, best = max(good, key=lambda one: one[0])  # of equal ones the first
+    return Search(best, value, *map(tuple, zip(*tried, strict=True)))
 
 
 @contextmanager
-def study_of(storage: str | Path | None, name: str, described: Mapping[str, Any]) -> Iterator[tuple[Any, optuna.Study]]:
+def study_of(storage: str | Path | None, name: str) -> Iterator[tuple[Any, optuna.Study]]:
     """Optuna, and its study of a name in a storage; waits for another process that uses the storage.
 
     Raises:
-        InputError: a file that is no storage, is not writable, or has trials of another description.
+        InputError: a file that is no storage, or is not writable.
         MissingDependencyError: optuna is missing.
     """
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
@@ -116,23 +115,20 @@ def study_of(storage: str | Path | None, name: str, described: Mapping[str, Any]
     if storage is None:
         yield optuna, optuna.create_study(**given)
         return
-    path, another = Path(storage), f"give another {argument('storage')}"
+    path = Path(storage)
     with alone(path, f"{path}: another process is searching with this storage; waiting for it"):
         import sqlalchemy
 
         try:
             study = optuna.create_study(storage=f"sqlite:///{path.absolute()}", **given)
-            for key, value in described.items():
-                if (kept := study.user_attrs.get(key, value)) != value:
-                    raise InputError(f"{path}: holds trials of another {key} ({kept}); {another}")
-                study.set_user_attr(key, value)
             for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
                 study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
                 study.enqueue_trial(trial.params)
             yield optuna, study
         except (optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError) as error:
             said = " ".join(str(error.__cause__ or error).split())[:80]
-            raise InputError(f"{path}: cannot be used as a storage of trials ({said}); {another}") from None
+            shown = f"{path}: cannot be used as a storage of trials ({said})"
+            raise InputError(f"{shown}; give another {argument('storage')}") from None
 
 
 def held_out_of(how: str, parts: Sequence[tuple[Search, int, Values]]) -> dict[str, Any]:
@@ -186,8 +182,7 @@ class Tuned:
         Raises:
             InputError: the file is not writable.
         """
-        shown = {"request": self.request, "said": self.said, "study": self.study, "kept": self.held_out}
-        head = render("lab", "preset.yaml.j2", **shown)
+        head = render("lab", "preset.yaml.j2", **vars(self))
         with write_atomically(path) as stream:
             stream.write((head + yaml.safe_dump(self.params.to_dict(), sort_keys=False)).encode())
 
