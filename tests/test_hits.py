@@ -69,11 +69,8 @@ def test_distances_for_scores_are_reported() -> None:
         rerank_hits(vectors[0], vectors, scores)
 
 
-def test_params_may_be_a_mapping() -> None:
+def test_params_that_are_neither_a_mapping_nor_rnn_params() -> None:
     query, vectors = made()
-    np.testing.assert_array_equal(
-        rerank_hits(query, vectors, None, {"k": 3})[1], rerank_hits(query, vectors, None, RnnParams(k=3))[1]
-    )
     for params, message in (
         ({"kk": 3}, "params: no setting kk, did you mean k?"),
         ("k=3", "params='k=3': expected RnnParams"),

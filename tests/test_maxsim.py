@@ -71,8 +71,7 @@ def test_padding_is_never_looked_at() -> None:
     np.testing.assert_array_equal(maxsim(queries[0], whole)[0], expected[-1])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-@pytest.mark.parametrize("d", [7, 128, 384, 1024])
+@pytest.mark.parametrize(("d", "dtype"), [(7, np.float32), (128, np.float16), (384, np.float32), (1024, np.float16)])
 def test_depends_on_neither_batch_nor_threads(d: int, dtype: type) -> None:
     queries, tokens, offsets = made_up(d, dtype, 3)
     whole = scored(queries, tokens, offsets, threads=1)
@@ -83,18 +82,7 @@ def test_depends_on_neither_batch_nor_threads(d: int, dtype: type) -> None:
     assert scored(queries, tokens, offsets, rows=rows[:0]).shape == (3, 0)
 
 
-def test_weights_are_tokens_times_weights() -> None:
-    """Plain MaxSim of the query with tokens w e added, as paper 002 expands it."""
-    queries, tokens, offsets = made_up(32, np.float32, q=8)
-    extra, weights = unit(np.random.default_rng(5), 3, 32), np.array([0.5, 0.0, 2.0])
-    added = maxsim(np.concatenate([queries[0], weights[:, None] * extra]), tokens, offsets=offsets)
-    factors = np.append(np.ones(8), weights)
-    found = scored(np.concatenate([queries[0], extra])[None], tokens, offsets, weights=factors)
-    np.testing.assert_allclose(found[0], added, atol=1e-5)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(("value", "dtype"), [(np.nan, np.float32), (np.inf, np.float16), (-np.inf, np.float32)])
 def test_tokens_that_are_not_finite_are_refused(value: float, dtype: type) -> None:
     queries, tokens, offsets = made_up(16, dtype)
     last = np.array([16])

@@ -36,27 +36,24 @@ def test_every_bad_field_is_told_at_once() -> None:
 
 
 def test_the_default_and_the_published_presets() -> None:
+    shared = ("linear", 2.4, None)
     first_stage = (1.0, 1.0, 1.0, 10.0)  # weights of rank, run score and q.d; rank constant; then the probes
-    mixture = (10, 2, 0.5, 0.6, "linear", 2.4, None, "minmax", 60, "authors", *first_stage)
+    mixture = (10, 2, 0.5, 0.6, *shared, "minmax", 60, "authors", *first_stage)
+    alone = (0.0, 0.0, 1.0, 10.0, 1, 0.0)
+    expected: dict[str, tuple[Any, ...]] = {
+        "mixture": (*mixture, 2, 0.0),
+        "vectors": (10, 3, 0.5, 0.6, *shared, "minmax", 60, "authors", *alone),
+        "tas-b": (21, 3, 0.0, 0.451, *shared, "none", 60, "authors", *alone),
+        "coder-tas-b": (21, 3, 0.0, 0.451, *shared, "none", 60, "authors", *alone),
+        "cocondenser": (21, 5, 0.128, 0.469, *shared, "none", 53, "authors", *alone),
+        "coder-cocondenser": (19, 8, 0.5, 0.473, *shared, "none", 63, "authors", *alone),
+    }
+    assert RnnParams.presets == {name: RnnParams(*values) for name, values in expected.items()}
     assert RnnParams() == RnnParams(*mixture, 3, 0.25, 15)  # type: ignore[arg-type]
-    assert RnnParams.preset("mixture") == RnnParams(*mixture, 2, 0.0)  # type: ignore[arg-type]
+    uses_run = {name for name in expected if RnnParams.preset(name).uses_run}
+    assert uses_run == {"mixture"}
     assert (RnnParams().smoothed_over, RnnParams.preset("mixture").smoothed_over) == (15, 0)
     assert RnnParams(scale="none").smoothed_over == 0  # eq. 1 is as published
-    alone = (0.0, 0.0, 1.0, 10.0, 1, 0.0)
-    vectors = RnnParams(10, 3, 0.5, 0.6, "linear", 2.4, None, "minmax", 60, "authors", *alone)
-    assert RnnParams.preset("vectors") == vectors
-    assert RnnParams().uses_run
-    assert not vectors.uses_run
-    published = {
-        "tas-b": (60, 21, 3, 0.0, 0.451),
-        "coder-tas-b": (60, 21, 3, 0.0, 0.451),
-        "cocondenser": (53, 21, 5, 0.128, 0.469),
-        "coder-cocondenser": (63, 19, 8, 0.5, 0.473),
-    }
-    for name, (context, k, k_exp, tau, lam) in published.items():
-        expected = RnnParams(k, k_exp, tau, lam, "linear", 2.4, None, "none", context, "authors", *alone)
-        assert RnnParams.preset(name) == expected
-        assert not expected.uses_run
 
 
 def test_weights_that_are_all_0() -> None:
@@ -124,11 +121,8 @@ def test_lengths(lengths: list[int], message: str) -> None:
 def test_probes(probes: tuple[int, ...], message: str) -> None:
     with expect_refusal(message):
         jaccard_similarity(VECTORS, RnnParams(), probes=probes)
-
-
-def test_a_query_alone() -> None:
     with expect_refusal("vectors has shape (2, 1, 4): expected row 0 (the query) and at least one candidate"):
-        jaccard_similarity(VECTORS[:, :1], RnnParams())
+        jaccard_similarity(VECTORS[:, :1], RnnParams(), probes=probes)
 
 
 @pytest.mark.parametrize("threads", [0, True, 1.5])

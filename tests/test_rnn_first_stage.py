@@ -55,20 +55,6 @@ def test_one_step_of_smoothing() -> None:
     np.testing.assert_allclose(found[0], [0.625, 0.75, 0.875, 0.875, 0.875], atol=1e-6)
 
 
-def test_eq_1_as_published_asks_nothing_of_the_run() -> None:
-    """Paper 000, Section 3.1, eq. 1: lambda s(q, c) + (1 - lambda) J(q, c); so the terms act on the mapped scale."""
-    rng = np.random.default_rng(0)
-    query, candidates, base = rng.standard_normal((1, 8)), rng.standard_normal((1, 30, 8)), rng.standard_normal((1, 30))
-    published = RnnParams.preset("tas-b")
-    other = dataclasses.replace(published, rank_weight=1.0, run_weight=5.0, query_weight=0.0, probes=4)
-    expected = rnn_similarity(query, candidates, published).tobytes()
-    for params in (published, other):
-        assert rnn_similarity(query, candidates, params, base=base).tobytes() == expected
-    vectors = RnnParams.preset("vectors")
-    alone = rnn_similarity(query, candidates, vectors)
-    assert rnn_similarity(query, candidates, vectors, base=base).tobytes() == alone.tobytes()
-
-
 @pytest.mark.parametrize(
     ("base", "said"),
     [
@@ -96,17 +82,6 @@ def test_without_a_query_a_graph_deals_out_what_the_first_candidate_knows() -> N
     assert np.isfinite(found).all()
     query = np.array([[0.5, 0.25, 0.0, -9.0]])  # -9 is known, and inner products have a weight of their own
     assert not np.allclose(found, graph_similarity(EDGES, WEIGHTS, query=query, base=[[4.0, 3.0, 2.0, 1.0]], **given))
-
-
-def test_a_graph_of_all_pairs_gives_what_the_vectors_give() -> None:
-    vectors = np.random.default_rng(5).choice([-1.0, 1.0], size=(30, 16))  # float16 holds their products
-    others = np.array([[j for j in range(30) if j != i] for i in range(30)])
-    weights = np.take_along_axis(vectors @ vectors.T, others, axis=1).astype(np.float16)
-    rows, base, query = np.arange(29)[None], np.linspace(1, 0, 29)[None] ** 2, (vectors[:29] @ vectors[29])[None]
-    for params in (RnnParams(k=7), RnnParams(k=3, variant="paper", normalize="mean"), RnnParams.preset("vectors")):
-        expected = rnn_similarity(vectors[29:], vectors[rows], params, base=base)
-        found = graph_similarity(others.astype(np.uint32), weights, rows, params, query=query, base=base)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -31,18 +31,24 @@ def expect(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, **NEAR)
 
 
-@pytest.mark.parametrize("name", cases("c*.npz"))
-def test_every_step_of_the_authors(name: str, shared: Path) -> None:
-    """Where inner products are equal, our steps over the authors' neighbour lists, which have another rule for ties."""
+def case_of(name: str, shared: Path) -> tuple[dict[str, np.ndarray], RnnParams, bool]:
+    """A case, its parameters, and whether some of its inner products are equal."""
     case = dict(np.load(shared / "golden" / name))
     told: dict[str, Any] = json.loads(str(case["params"]))
-    tied = told.get("gen_dup", False)
     params = RnnParams(
         k=told["k"], k_exp=told["k_exp"], tau=told["trust_factor"], lam=told["sim_mixing_coef"],
         weight=told["weight_func"], weight_scale=told["weight_func_param"], scale="none",
         normalize=None if told["normalize"] in (None, "None") else told["normalize"],
     )  # fmt: skip
-    vectors, lists = np.vstack([case["query"][None], case["docs"][: told["hit"]]]), case["initial_rank"]
+    case["docs_of_context"] = case["docs"][: told["hit"]]
+    return case, params, bool(told.get("gen_dup", False))
+
+
+@pytest.mark.parametrize("name", cases("c*.npz"))
+def test_every_step_of_the_authors(name: str, shared: Path) -> None:
+    """Where inner products are equal, our steps over the authors' neighbour lists, which have another rule for ties."""
+    case, params, tied = case_of(name, shared)
+    vectors, lists = np.vstack([case["query"][None], case["docs_of_context"]]), case["initial_rank"]
     done = reference.steps(vectors, params, lists=lists if tied else None)
     expect(done.ranking, case["pwise_sims"])
     ours = reference.neighbour_lists(done.ranking, lists.shape[1])
@@ -69,21 +75,15 @@ def test_every_step_of_the_authors(name: str, shared: Path) -> None:
 @pytest.mark.parametrize("which", ["p1", "p2", "p3"])
 @pytest.mark.parametrize("name", cases("c*.npz"))
 def test_positives_as_probes(name: str, which: str, shared: Path) -> None:
-    case = dict(np.load(shared / "golden" / name))
+    case, params, tied = case_of(name, shared)
     if f"sl_{which}_ids" not in case:
         pytest.skip("this case stores no smooth labels")
-    told = json.loads(str(case["params"]))
-    params = RnnParams(
-        k=told["k"], k_exp=told["k_exp"], tau=told["trust_factor"], weight=told["weight_func"], scale="none",
-        weight_scale=told["weight_func_param"], lam=told["sim_mixing_coef"],
-        normalize=None if told["normalize"] in (None, "None") else told["normalize"],
-    )  # fmt: skip
     texts = np.concatenate([case["docs"], case["extra_docs"]])
     row = {int(docid): i for i, docid in enumerate(np.concatenate([case["doc_ids"], case["extra_doc_ids"]]))}
     vectors = np.vstack([case["query"][None], texts[[row[int(docid)] for docid in case[f"sl_{which}_ids"]]]])
     probes = range(1, len(case[f"sl_{which}_pos_ids"]) + 1)
     jaccard = jaccard_similarity(vectors[None], params, probes=probes)[0]
-    if told.get("gen_dup", False):  # the authors' lists of this context are not stored
+    if tied:  # the authors' lists of this context are not stored
         expect(jaccard, reference.jaccard_similarity(vectors, params, probes))
         return
     theirs = case[f"sl_{which}_jaccard"]

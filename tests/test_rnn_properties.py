@@ -113,14 +113,6 @@ def test_the_default_does_not_depend_on_the_scale_of_the_runs_scores(seed: int, 
         np.testing.assert_allclose(after, before, atol=1e-6)
 
 
-def test_equal_scores_of_a_run_say_nothing() -> None:
-    queries, candidates = encoded(3)
-    params = dataclasses.replace(DEFAULT, rank_weight=0.0, query_weight=0.0, run_weight=1.0, smoothing=0.0)
-    same = rnn_similarity(queries, candidates, params, base=np.full((1, 24), 7.5))
-    jaccard = jaccard_similarity(np.concatenate([queries[:, None], candidates], axis=1), params, probes=(0, 1, 2))
-    np.testing.assert_allclose(same, (1 - params.lam) * jaccard[:, :, 1:].mean(axis=1), rtol=1e-6)
-
-
 @ANY
 @given(seed=SEEDS, order=st.randoms(use_true_random=False))
 def test_the_order_of_candidates_does_not_matter(seed: int, order: random.Random) -> None:
@@ -164,13 +156,3 @@ def test_never_nan(seed: int, params: RnnParams, n: int, kind: str) -> None:
     if params.scale == "minmax" or params.weight == "binary":
         assert jaccard.min() >= 0
         assert jaccard.max() <= 1 + 1e-6
-
-
-def test_one_candidate() -> None:
-    queries, candidates = encoded(0, n=1)
-    only = rnn_similarity(queries, candidates, DEFAULT)  # nothing to tell it apart from: J(c1, c1) alone is not 0
-    np.testing.assert_allclose(only, [[(1 - DEFAULT.lam) / 2]], rtol=1e-6)
-    assert rnn_similarity(queries, candidates, RnnParams.preset("vectors")).tolist() == [[0.0]]
-    raw = RnnParams(scale="none", tau=0.0, lam=0.25)
-    similarity = float(queries[0] @ candidates[0, 0])
-    np.testing.assert_allclose(rnn_similarity(queries, candidates, raw), [[0.25 * similarity + 0.75]], rtol=1e-6)

@@ -1,14 +1,13 @@
-"""Fusions of runs, compared with Pyserini and with numbers of ranx; and the command that makes them."""
+"""Fusions of runs, compared with numbers of ranx; and the command that makes them."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError
 from rnnreranker.fuse import fuse_runs, main
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import METHODS, fuse
@@ -54,29 +53,6 @@ def test_scores_are_those_of_ranx(method: str, weights: tuple[float, ...] | None
         found = dict(fused[qid])
         assert [found[docid] for docid in sorted(found)] == pytest.approx(expected, abs=2e-6)
         assert [score for _, score in fused[qid]] == sorted(found.values(), reverse=True)
-
-
-@pytest.mark.jvm
-def test_reciprocal_ranks_are_those_of_pyserini() -> None:
-    from rnnreranker.base.java import start_java
-
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    from pyserini.fusion import reciprocal_rank_fusion
-    from pyserini.trectools import TrecRun
-
-    rng = np.random.default_rng(3)
-    made = [{f"d{doc}": float(rng.normal()) for doc in rng.permutation(300)[:200]} for _ in range(3)]
-    of_pyserini = [
-        TrecRun.from_list([("q", "Q0", docid, rank, s, "-") for rank, (docid, s) in enumerate(run["q"], 1)])
-        for run in runs(*({"q": entries} for entries in made))
-    ]
-    merged = reciprocal_rank_fusion(of_pyserini).run_data
-    expected = dict(zip(merged["docid"], merged["score"].astype(float), strict=True))
-    found = dict(fuse(runs(*({"q": entries} for entries in made)))["q"])
-    assert found == pytest.approx(expected, rel=1e-6)
 
 
 def test_queries_and_documents_that_a_run_lacks() -> None:

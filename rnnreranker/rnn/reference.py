@@ -289,21 +289,21 @@ class Parts:
 def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
     count = len(done.raw) - 1
     if params.scale == "none":  # eq. 1
-        probes, weights, terms = [0], [1.0], [geometric(done, params)]
+        probes, weights, terms = [0], [1.0], [done.sims[0, 1:]]
     else:
         scores = [float(value) for value in (done.raw[0, 1:] if base is None else base)]
         order = sorted(range(count), key=lambda i: -scores[i]) if base is None else list(range(count))
         probes = [0, *(i + 1 for i in order)][: params.probes]
         ranks = {i: rank for rank, i in enumerate(order, 1)}
         falling = unit([1 / (params.rank_constant + ranks[i]) for i in range(count)])
-        terms = [falling, unit(scores), geometric(done, params)]
+        terms = [falling, unit(scores), unit(done.raw[0, 1:])]
         weights = [params.rank_weight, params.run_weight, params.query_weight]
     shares = np.array(weights) / total(weights)
     known = sum((share * term for share, term in zip(shares, terms, strict=True)), start=np.zeros(count))
     near = np.stack([jaccard(done.expanded, probe)[1:] for probe in probes])
     for row, probe in enumerate(probes[1:], 1):
         near[row, probe - 1] = 1.0  # itself, also where it has no neighbours
-    mixed = mix(known, near.mean(axis=0), params.lam)
+    mixed = params.lam * known + (1.0 - params.lam) * near.mean(axis=0)
     nearest = nearest_candidates(done, params.smoothed_over)
     lent = np.array(
         [total(mixed[j - 1] for j in sorted(own)) / len(own) if own else mixed[i] for i, own in enumerate(nearest)]
@@ -325,17 +325,6 @@ def unit(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """(n,) float64: min-max; 0 where all are equal."""
     low, high = float(min(values)), float(max(values))
     return np.array([(float(value) - low) / (high - low) if high > low else 0.0 for value in values])
-
-
-def geometric(done: Steps, params: RnnParams) -> np.ndarray:
-    """(m-1,) float64: similarities to the query, as weighted (none), or min-max (minmax)."""
-    if params.scale == "none":
-        return done.sims[0, 1:]
-    return unit(done.raw[0, 1:])
-
-
-def mix(geometric_term: np.ndarray, jaccard_term: np.ndarray, lam: float) -> np.ndarray:
-    return lam * geometric_term + (1.0 - lam) * jaccard_term
 
 
 def known_similarities(

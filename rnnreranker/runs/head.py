@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rnnreranker.base.command import notice
-from rnnreranker.runs.ordering import offsets_of
+from rnnreranker.runs.columns import Docids
+from rnnreranker.runs.ordering import by_docid, offsets_of
 from rnnreranker.runs.run import Run
 
 
@@ -20,14 +21,9 @@ def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray |
     if queries is None:
         queries = np.zeros(len(scores), dtype=np.int64)
     order = np.lexsort((-scores, queries))
-    tied = np.flatnonzero((np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0))
-    if not len(tied):
-        return order
-    among = order[np.union1d(tied, tied + 1)]  # docids are compared only where it matters
-    ranks = np.unique(docids[among], return_inverse=True)[1]
-    within = np.lexsort((ranks, -scores[among], queries[among]))
-    order[np.union1d(tied, tied + 1)] = among[within]
-    return order
+    tied = (np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0)
+    ranked: np.ndarray = order[by_docid(tied, Docids(docids), order)]
+    return ranked
 
 
 def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:
