@@ -184,13 +184,6 @@ def test_runs(files: Path, expect_refusal: Refusal, content: str, expected: str)
     expect_refusal(search, dense(run="bad.txt"), expected)
 
 
-def test_unknown_docids_can_be_skipped(files: Path) -> None:
-    (files / "run.txt").write_text("q0 Q0 x1 1 3 t\nq0 Q0 d1 2 2 t\nq0 Q0 x2 3 1 t\n")
-    assert search(dense(run="run.txt", missing="skip").split()) == 0
-    written = [line.split()[2] for line in (files / "out" / "run.txt").read_text().splitlines()]
-    assert written == ["d1", "x1", "x2"]
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -252,6 +245,7 @@ def test_documents(files: Path, expect_refusal: Refusal) -> None:
     expect_refusal(index, "--documents pydok --output out/index", r"pydok: neither a file nor .* did you mean pydoc\?")
     (files / "bad.jsonl").write_text('{"id": "a"}\n')
     expect_refusal(index, "--documents bad.jsonl --output out/index", r"bad.jsonl:1: keys \['id'\]; expected \"id\"")
+    (files / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n')
     expect_refusal(
         index, "--documents bad.jsonl --output qrels.txt/index", "qrels.txt/index.partial: cannot be written"
     )

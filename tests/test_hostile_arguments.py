@@ -105,10 +105,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(name: str, tmp_path: Path, m
     ("name", "given", "said"),
     [
         ("QueryVectors", {"qids": "ab"}, "qids='ab': expected a list of ids"),
-        ("QueryVectors", {"qids": [1, 2]}, "qids: 1 is no text; expected ids, as 'q1'"),
         ("rows", {"docids": "d0"}, "docids='d0': expected a list of ids"),
-        ("open_vectors", {"path": 5}, "5: expected an index folder or a .npy file"),
-        ("smooth_labels", {"params": {"k": 3}}, "params={'k': 3}: expected RnnParams"),
         ("smooth_labels", {"grades": [math.nan]}, r"grades=\[nan\]: expected finite numbers of shape \(1,\)"),
         (
             "smooth_labels",
@@ -116,7 +113,6 @@ def test_what_cannot_be_used_is_refused_in_one_line(name: str, tmp_path: Path, m
             "candidates: a ndarray of complex128; expected numbers",
         ),
         ("label_distribution", {"query_weights": {"a": math.nan}}, "query_weights=.*: expected finite numbers"),
-        ("rerank", {"run": {"q1": {"d1": 1.0}}}, "run=.*: expected Run"),
         ("RnnReranker", {"source": "graph"}, "source='graph': expected one of vectors, neighbours, tokens"),
         ("build_index", {"threads": "two"}, "threads='two': expected an integer >= 1"),
     ],

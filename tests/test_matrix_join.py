@@ -53,20 +53,6 @@ def measured(condition: str, rr: float, ndcg: float) -> Record:
     return Record("run", "small", condition, {"query_set": "dl", "values": values}, date="2026-11-21")
 
 
-def test_states_without_measured_values(folder: Path) -> None:
-    made = Matrix(folder).cells.to_dict("records")
-    assert [(cell["row"], cell["state"], cell["note"]) for cell in made] == [
-        ("TAS-B", "runnable elsewhere", ""),
-        ("TAS-B", "runnable elsewhere", ""),
-        ("V1", "runnable elsewhere", "a remark"),
-        ("Later", "planned", "planned: no method yet"),
-        ("Theirs", "external", "a system of others"),
-        ("Theirs", "external", "a time on the authors' machine: shown, never compared; a system of others"),
-    ]
-    assert [(cell["spec"], cell["query_set"], cell["condition"]) for cell in made[:2]] == [("small", "dl", "tas-b")] * 2
-    assert not any(cell["tuned"] for cell in made)
-
-
 def test_measured_values_are_reproduced_within_half_a_printed_unit(folder: Path) -> None:
     for ndcg, state in ((0.50051, "changed"), (0.50049, "reproduced")):  # 50.051, printed to .1: half a unit is .05
         cells = Matrix(folder, measured=[measured("tas-b", 0.50049, ndcg), measured("v1", 0.25, 0.1)]).cells.to_dict(

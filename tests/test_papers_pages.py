@@ -122,18 +122,3 @@ def test_a_changed_parameter_changes_the_pages_and_nothing_else_is_edited(folder
         before, after = ((tmp_path / side / name).read_text(encoding="utf-8") for side in ("before", "after"))
         assert before != after
         assert before.replace("rnn:k=12", "rnn:k=17") == after
-
-
-def test_a_system_says_how_it_is_measured(folder: Path) -> None:
-    commands, needs = Matrix(folder).commands("few", "other")
-    assert "bm25:k1=0.9" in commands[0]
-    assert "--rerank rnn:k=12" in commands[1]
-    assert needs == "2.5 GB to download, 7 GB of disk"
-    write_pages(folder, out := folder.parent / "out")
-    page = (out / "matrix" / "paper-009.html").read_text(encoding="utf-8")
-    for part in (
-        "python -m rnnreranker.regress few --runs RUNS --only other\n# from the documents:\n",
-        "; needs 2.5 GB to download, 7 GB of disk</li>",
-        "measured on 2026-01-02 at commit abc1234; run other.txt, sha256 sha-other</li>",
-    ):
-        assert part in page, part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -130,12 +129,6 @@ def test_kinds_of_topics_have_means_of_their_own(tmp_path: Path) -> None:
     outcome = Measured(spec, spec.query_sets["all"], {"dense": run}, 1000).outcome("dense")
     assert {kind: of_kind["RR@10"] for kind, of_kind in outcome["kinds"].items()} == {"easy": 0.75, "hard": 0.0}
     assert outcome["values"]["binary"]["RR@10"] == pytest.approx(0.5)
-    nobody = small(tmp_path, SMALL.replace("protocols: [binary]", kinds.replace(str(hard), str(tmp_path / "none.tsv"))))
-    (tmp_path / "none.tsv").write_text("q9\tnine\n")
-    outcome = Measured(nobody, nobody.query_sets["all"], {"dense": run}, 1000).outcome("dense")
-    assert outcome["kinds"]["hard"] == {}
-    text = spec_page(nobody, [record("dense", 0.6, 0.3, kinds=outcome["kinds"])])
-    assert re.search(r"\| dense \| 0.6000 \| 0.3000 \| 0.\d{4} \| – \|", text)
     of_kinds = {"easy": {"nDCG@10": 0.75, "RR@10": 0.7}, "hard": {"nDCG@10": 0.125, "RR@10": 0.1}}
     text = spec_page(spec, [DENSE, record("dense-rnn", 0.6, 0.3, kinds=of_kinds)])
     assert "| condition | nDCG@10 | RR@10 | nDCG@10 easy | nDCG@10 hard |\n|---|--:|--:|--:|--:|\n" in text

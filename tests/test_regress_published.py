@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +10,10 @@ import pytest
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages.published import find_runs, measure_published
-from rnnreranker.regress.papers.matrix import STATES, Matrix
+from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.records import records_file
 from rnnreranker.regress.specs.entries import QuerySet, Spec
-from rnnreranker.regress.specs.spec import find_spec, specs_folder
-
-ROOT = Path(__file__).resolve().parent.parent
+from rnnreranker.regress.specs.spec import find_spec
 
 SPEC = """\
 schema: 3
@@ -198,32 +192,3 @@ class TestTheCommand:
         ):
             with pytest.raises(InputError, match=message):
                 main([*argv, *more])
-
-
-@pytest.fixture(scope="module")
-def counted(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A copy of the project's specs with nothing on record but the published runs at hand; what was printed."""
-    folder = tmp_path_factory.mktemp("counted")
-    shutil.copytree(shared / "data" / "ir_datasets", folder / "ir_datasets")
-    shutil.copytree(specs_folder(), folder / "specs")
-    shutil.rmtree(folder / "specs" / "results")
-    environment = {**os.environ, "IR_DATASETS_HOME": str(folder / "ir_datasets"), "PYTHONPATH": str(ROOT)}
-    argv = ["--specs", str(folder / "specs"), "--runs", str(shared / "data" / "runs"), "--record"]
-    command = [sys.executable, "-m", "rnnreranker.regress", *argv]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return folder / "specs", done.stdout
-
-
-class TestThePublishedRuns:
-    @pytest.mark.long
-    def test_seventy_cells_are_reproduced_and_the_exceptions_explained(self, counted: tuple[Path, str]) -> None:
-        matrix = Matrix(counted[0])
-        states = {row[0]: row[1] for row in matrix.summary()}
-        assert states["reproduced"] >= 70
-        assert states["all"] == len(matrix.cells) == sum(states[name] for name in STATES)
-        assert sum(matrix.cells["table"].str.isdigit()) == 1245
-        for cell in matrix.cells.to_dict("records"):
-            if cell["state"] == "changed":
-                assert "measured " in cell["note"], cell
-        assert f"reproduced\t{states['reproduced']}\t" in counted[1]

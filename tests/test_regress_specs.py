@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import pytest
@@ -120,13 +119,6 @@ class TestSchema:
             "common.yaml:13: msmarco-passage/dev/juged: neither a file nor a data set",
         ):
             assert part in message
-        plan = plan_of(tmp_path, common=COMMON.replace(name, f"{name}:without:msmarco-dev-small"), only="trained")
-        train = next(step for step in plan.steps if step.module == "train")
-        search = next(step for step in plan.steps if str(step.output) == train.value("validation_run"))
-        assert search.value("topics") == train.value("validation_topics")
-        assert search.value("topics") == "msmarco-passage/dev/judged:without:msmarco-dev-small"
-        assert search.output.name.startswith("msmarco-passage-dev-judged-without-msmarco-dev-small.")
-        assert train.value("validation_qrels") == "msmarco-passage/dev/judged"
 
     @pytest.mark.parametrize(
         ("before", "after", "message"),
@@ -172,9 +164,6 @@ class TestSchema:
         both = OWN.replace("rerank: {rnn: {k: 5, k_exp: 2}}", "rerank: [{encoder: {}}, {rnn: {k: 5, k_exp: 2}}]")
         argv = tuple(plan_of(tmp_path, both, only="dense-rnn").steps[-1].words())
         assert argv[argv.index("--rerank") :][:4] == ("--rerank", "encoder", "--rerank", "rnn:k=5,k_exp=2")
-        two = OWN.replace("{rnn: {k: 5, k_exp: 2}}", "[{encoder: {context: 20}}, {rnn: {context: 30}}]")
-        argv = tuple(plan_of(tmp_path, two, only="dense-rnn").steps[-1].words())
-        assert argv[argv.index("--rerank") :][:4] == ("--rerank", "encoder:context=20", "--rerank", "rnn:context=30")
 
     def test_local_data_sets_and_files_are_known_without_being_there(self, tmp_path: Path) -> None:
         own = OWN.replace(
@@ -263,31 +252,16 @@ class TestTheProjectsOwn:
                 assert found.setdefault(str(step.output), step.command()) == step.command()
 
 
-def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
-    """The graph is a step of its own, after the vectors, for rerankers too; a run is compared with what it expands."""
-    parts = "parts: {dense: {encoder: tas-b}, neighbours: {k: 32}}"
-    common = COMMON.replace("parts: {dense: {encoder: tas-b}}", parts)
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ("dense: {encoder: tas-b}", "own: more: index vectors has no part neighbours$"),
+        ("dense: {encoder: tas-b}, neighbours: {k: 0}", "neighbours:k=0: k=0: expected an integer >= 1 or none"),
+        ("terms: {}, neighbours: {k: 32}", "neighbours is made of dense or impact"),
+    ],
+)
+def test_faults_of_the_parts_of_an_index(tmp_path: Path, parts: str, said: str) -> None:
     more = "  more: {title: more, expand: {neighbours: {depth: 10}}, of: bm25, index: vectors, query_sets: [dl]}\n"
-    spec = read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), common))
-    assert spec.condition("more").base == "bm25"
-    steps = make_plan(spec, conditions=[spec.condition("more")], query_sets=[spec.query_sets["dl"]]).steps
-    assert [step.module for step in steps] == ["search", "index", "index", "search"]
-    graph, search = steps[2:]
-    assert tuple(graph.words())[-2:] == ("--parts", "neighbours:k=32")
-    assert shlex.join(search.words()).count("--expand neighbours:depth=10 --rerank none") == 1
-    assert graph.output in search.inputs
-    boost = "  boost: {title: boost, rerank: {lexboost: {}}, of: bm25, index: vectors, query_sets: [dl]}\n"
-    spec = read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{boost}  hybrid:"), common))
-    steps = make_plan(spec, conditions=[spec.condition("boost")], query_sets=[spec.query_sets["dl"]]).steps
-    assert steps[-2].words() == graph.words()
-    assert steps[-2].output in steps[-1].inputs
-    for broken, said in (
-        (common.replace(", neighbours: {k: 32}", ""), "own: more: index vectors has no part neighbours"),
-        (common.replace("{k: 32}", "{k: 0}"), "neighbours:k=0: k=0: expected an integer >= 1 or none"),
-        (
-            common.replace("dense: {encoder: tas-b}, neigh", "terms: {}, neigh"),
-            "neighbours is made of dense or impact",
-        ),
-    ):
-        with pytest.raises(InputError, match=said):
-            make_plan(read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), broken)))
+    common = COMMON.replace("dense: {encoder: tas-b}", parts)
+    with pytest.raises(InputError, match=said):
+        make_plan(read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), common)))

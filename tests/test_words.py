@@ -11,22 +11,6 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rnnreranker"
 DOCS = PACKAGE.parent / "docs" / "source"
 MODULES = sorted([*PACKAGE.rglob("*.py"), *DOCS.rglob("*.py")])
 SAYING_NOTHING = {"found", "place", "places"}  # of a list of docids, a path, a row, a rank, a position in YAML alike
-PRIVATE = {  # words of this code alone → those of the field
-    "likeness": "similarity",
-    "degrees_of": "scaled_labels",
-    "searched_twice": "second_pass_vectors",
-    "weighed_twice": "second_pass_impacts",
-    "asked_twice": "second_pass_tokens",
-    "told": "summary, or what it is",
-    "besides": "what it is",
-    "Likeness": "Similarity",
-    "Rising": "RegularizerWarmup",
-    "Side": "TextKind, Hyperparameters",
-    "Sides": "SparseTexts",
-    "Over": "MethodCells",
-    "Way": "Weighting",
-    "Place": "KeyPath",
-}
 
 
 def names_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -46,13 +30,12 @@ def functions_of(tree: ast.AST) -> Iterator[ast.AST]:
 
 def test_names_say_what_a_value_is() -> None:
     """Fields of a record are exempt: their names are keys of files that are kept."""
-    empty, private = set(), set()
+    empty = set()
     for path in MODULES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = {(name, line) for function in functions_of(tree) for name, line in names_of(function)}
         empty |= {f"{path}:{line}: {name}" for name, line in names if name in SAYING_NOTHING}
-        private |= {f"{path}:{line}: {name} is {PRIVATE[name]}" for name, line in names_of(tree) if name in PRIVATE}
-    assert sorted(empty) == sorted(private) == []
+    assert sorted(empty) == []
 
 
 def test_texts_have_the_words_of_the_field() -> None:

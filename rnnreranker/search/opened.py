@@ -120,7 +120,10 @@ def build_index(
     folder = path_of(output, "the name of a folder to write", "output")
     refuse(
         (not str(output).strip(), f"output: got {output!r}; expected the name of a folder to write"),
-        (documents == "", "documents: an empty name; expected a file, a folder or the name of a data set"),
+        (
+            isinstance(documents, str) and not documents,
+            "documents: an empty name; expected a file, a folder or the name of a data set",
+        ),
     )
     asked = asked_fields("documents", fields)
     if isinstance(documents, str | Path):
