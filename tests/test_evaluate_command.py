@@ -57,7 +57,6 @@ def test_runs_of_every_kind(files: Path) -> None:
     for name, one in {"one.txt": files / "one.txt", "run": Run.from_dict(entries)}.items():
         assert evaluate_run(one, qrels, "RR@10").to_dict("index") == {name: {"RR@10": 0.75}}
     for one in (entries, frame):
-        assert evaluate_run(one, qrels, "recip_rank").to_dict("index") == {"run": {"RR": 0.75}}
         assert evaluate_run({"mine": one}, qrels, "RR@10").to_dict("index") == {"mine": {"RR@10": 0.75}}
     numbers = frame.replace({"query_id": {"q1": 1, "q2": 2}}).astype({"query_id": int})
     assert evaluate_run(numbers, {1: {"a": 1}, 2: {"c": 1}}, "RR@10").iloc[0, 0] == 0.75
@@ -74,9 +73,8 @@ def test_runs_of_every_kind(files: Path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             evaluate_run(wrong, qrels, "RR@10")  # type: ignore[arg-type]
-    for measures, said in ((None, "measures=None: expected"), ([5], "measures: 5: int; expected a name or a measure")):
-        with pytest.raises(InputError, match=said):
-            evaluate_run(entries, qrels, measures)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="measures: 5: int; expected a name or a measure"):
+        evaluate_run(entries, qrels, [5])  # type: ignore[list-item]
     assert evaluate_run(entries, qrels, [ir_measures.P(rel=1) @ 1, "P@1"]).columns.tolist() == ["P(rel=1)@1", "P@1"]
 
 

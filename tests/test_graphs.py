@@ -18,6 +18,7 @@ from rnnreranker.parts.base import describe
 from rnnreranker.parts.postings.part import ImpactParams, ImpactPart
 from rnnreranker.parts.tokens.part import TokenParams, TokensPart
 from tests.test_cross_encoder import PAIRS, many_pairs
+from tests.test_encode_graph import LARGER
 from tests.test_encode_late import TEXTS
 from tests.test_impacts import make_masked_model
 from tests.tiny_encoder import make_cross_encoder, make_late, make_texts
@@ -42,8 +43,23 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(make_cross_encoder(tmp_path_factory.mktemp("cross")))
 
 
-def test_weights_of_words_are_those_of_the_model(masked: str) -> None:
-    model, graph = SparseEncoder.load(masked, max_length=20), SparseEncoder.open(masked, max_length=20)
+def masked_of_kind(kind: str, folder: Path) -> Path:
+    """A masked-language model of a kind, random weights of two layers, with the tokenizer of `make_masked_model`."""
+    import torch
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    make_masked_model(folder)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    sizes = {"vocab_size": 45, "max_position_embeddings": 64, "initializer_range": 0.2, **sizes, **LARGER.get(kind, {})}
+    torch.manual_seed(1)
+    AutoModelForMaskedLM.from_config(AutoConfig.for_model(kind, **sizes)).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
+def test_weights_of_words_are_those_of_the_model(kind: str, tmp_path: Path) -> None:
+    folder = str(masked_of_kind(kind, tmp_path / kind))
+    model, graph = SparseEncoder.load(folder, max_length=20), SparseEncoder.open(folder, max_length=20)
     assert graph.graph is not None
     texts = [document.text for document in DOCUMENTS]
     for what in ("document", "query"):

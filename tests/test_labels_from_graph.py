@@ -217,12 +217,6 @@ def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) ->
         joint.needs_from("vectors", encoded)
     with pytest.raises(InputError, match=r"from graph: .*neighbours"):
         make_labeler("evidence", Inputs(), source="graph")  # type: ignore[arg-type]
-    without = tmp_path / "index"
-    without.mkdir()
-    for name in ("vectors.npy", "docid"):
-        (without / name).write_bytes((folder / "index" / name).read_bytes())
-    with pytest.raises(InputError, match="no neighbours in this index; add them with index --parts neighbours"):
-        main([*argv, "--index", str(without)])
     divided = dataclasses.replace(PARAMS, scale="none", normalize="max")
     labeler = make_labeler("geometric", Inputs(neighbours=graph), divided, source="neighbours")
     with pytest.raises(InputError, match="normalize=max: a graph has no whole rows to divide"):

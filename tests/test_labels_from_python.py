@@ -64,6 +64,7 @@ def test_a_written_form_holds_the_settings_of_labels(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ({}, r"^method=evidence needs index \(where vectors come from\); method=evidence needs topics or enc"),
+        ({"method": "evidense"}, "^method=evidense: evidense: no such labeler; did you mean evidence"),
         ({"method": "evidence:boot=2"}, "^method=evidence:boot=2: no setting boot, did you mean boost"),
         ({"method": {"evidence": {"boost": "2x"}}}, "boost='2x': expected a finite number >= 1"),
         ({"method": "evidence:label_preset=coder"}, "preset coder: not known"),

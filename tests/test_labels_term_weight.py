@@ -102,12 +102,3 @@ def test_bad_input(given: list[str], said: str, made: Path, tmp_path: Path, caps
     found = capsys.readouterr().err if raised.type is SystemExit else str(raised.value)
     assert said in found
     assert not (tmp_path / "l.parquet").exists()
-
-
-def test_an_index_without_counted_words(made: Path, tmp_path: Path) -> None:
-    np.save(tmp_path / "v.npy", np.ones((5, 2), dtype=np.float32))
-    (tmp_path / "v.ids").write_text("".join(f"{docid}\n" for docid in DOCUMENTS))
-    files = ["--run", str(made / "run.txt"), "--qrels", str(made / "qrels.txt"), "--topics", str(made / "topics.tsv")]
-    rest = ["--method", "term-weight", "--output", str(tmp_path / "l.parquet")]
-    with pytest.raises(InputError, match=r"v\.npy: no terms in this index"):
-        main([*files, *rest, "--index", str(tmp_path / "v.npy")])

@@ -77,6 +77,8 @@ def test_frames_come_back_as_rerank_hits_orders_them() -> None:
         assert after["rank"].tolist() == list(range(25))
         assert (np.diff(after["score"]) < 0).all()
         assert after["text"].tolist() == [f"text of {docid}" for docid in after["docno"]]
+    again = RnnTransformer(PARAMS)(given.sample(frac=1, random_state=0))
+    assert [*again.sort_values(["qid", "rank"])["docno"]] == [*reranked.sort_values(["qid", "rank"])["docno"]]
 
 
 def test_frames_without_vectors_are_reranked_by_a_graph(folder: Path, topics: pd.DataFrame) -> None:

@@ -188,6 +188,8 @@ OF_QUERY: list[dict[str, Any]] = [  # /search beside query=w1
     {"rerank": ["mmr", "rnn"] * 6},
     {"rerank": f"rnn:k={BIG}"},
     {"rerank": "rnn:preset=/etc/passwd"},
+    {"rerank": "rnn:preset=secret.yaml"},
+    {"rerank": "cross-encoder"},
     {"rerank": "cross-encoder:model=../secret"},
     {"retrieve": {"impact": {"encoder": "bert-base"}}},
     {"retrieve": "late"},
@@ -357,6 +359,7 @@ def test_many_at_once_get_the_same(client: TestClient) -> None:
     ("words", "said"),
     [
         (["--host", "0.0.0.0"], "other machines could search this index; give --token"),
+        (["--token", "short"], "8 or more"),
         (["--port", "99999"], r"--port 99999: expected a number in \[0, 65535\]"),
         (["--qrels", "q.txt"], "--qrels judges topics: give --topics too"),
         (["--max-body", "5"], "--max-body 5: expected an integer >= 1024"),

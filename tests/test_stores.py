@@ -176,6 +176,18 @@ def test_faiss(made: str, l2: bool) -> None:
     same_order(ids.tolist(), scores, (own[best].tolist(), expected))
 
 
+def test_faiss_decodes_quantised_vectors() -> None:
+    import faiss
+
+    index = faiss.index_factory(DIMENSION, "SQ8", faiss.METRIC_INNER_PRODUCT)
+    index.train(UNIT)
+    index.add(UNIT)
+    vectors = index.reconstruct_n(0, COUNT)
+    ((ids, scores),) = rerank_faiss(UNIT_QUERY[None], index, HITS)
+    near = np.argsort(-(vectors @ UNIT_QUERY), kind="stable")[:HITS]
+    same_order(ids.tolist(), scores, expected_of(UNIT_QUERY, vectors, near))
+
+
 def test_faiss_refusals() -> None:
     import faiss
 
