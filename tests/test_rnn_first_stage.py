@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
-from labelers import make_labeler
 
-from rnnreranker import LabelParams, QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
 from rnnreranker.base.errors import DataWarning, InputError
-from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.base.method import make_params
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.runs.head import scores_of_use, why_useless
@@ -133,13 +132,9 @@ def test_scores_that_tell_no_more_than_the_order(queries: list[list[float]], why
     assert (scores_of_use(scores, offsets) == (scores if why is None else 0.0)).all()
 
 
-def source_of(vectors: np.ndarray) -> ArrayVectors:
-    return ArrayVectors(vectors.astype(np.float32), [f"d{number:02}" for number in range(len(vectors))])
-
-
 def test_of_a_run_of_ranks_only_ranks_are_used_and_one_line_says_so() -> None:
     rng = np.random.default_rng(2)
-    source = source_of(rng.standard_normal((40, 6)))
+    source = ArrayVectors(rng.standard_normal((40, 6)).astype(np.float32), [f"d{number:02}" for number in range(40)])
     queries = QueryVectors(("a", "b"), rng.standard_normal((2, 6)).astype(np.float32))
     orders = {qid: rng.permutation(source.docids)[:20].tolist() for qid in queries.qids}
     scores = (lambda rank: 1 / rank, lambda rank: 100.0 - rank)
@@ -160,25 +155,11 @@ def test_of_a_run_of_ranks_only_ranks_are_used_and_one_line_says_so() -> None:
 
 
 def test_labels_look_at_vectors_alone(tmp_path: Path) -> None:
-    import pandas
-
-    rng = np.random.default_rng(3)
-    source = source_of(rng.standard_normal((30, 6)))
-    queries = QueryVectors(("a", "b"), rng.standard_normal((2, 6)).astype(np.float32))
-    run = Run.from_dict({qid: {docid: float(rng.random()) for docid in source.docids} for qid in queries.qids})
-    qrels = pandas.DataFrame({"query_id": ["a", "b"], "doc_id": ["d01", "d05"], "relevance": [1, 1]})
-    before = RnnParams(k_exp=3, rank_weight=0, run_weight=0, probes=1)  # what the default was
-    inputs = Inputs(vectors=source, query_vectors=queries)
+    file = tmp_path / "mine.yaml"
+    file.write_text("k: 7\n")
     for method in ("evidence", "jaccard", "query", "geometric"):
-        usual, explicit = (
-            make_labeler(method, inputs, params, LabelParams()).infer(run, qrels) for params in (None, before)
-        )
-        assert usual.targets.tobytes() == explicit.targets.tobytes()
-        assert usual.scores.tobytes() == explicit.scores.tobytes()
         assert make_params("labeler", method, {}) == RnnParams.preset("vectors")
         with pytest.raises(InputError, match="no setting probes"):
             make_params("labeler", method, {"probes": 2})
-    file = tmp_path / "mine.yaml"
-    file.write_text("k: 7\n")
     assert make_params("labeler", "evidence", {}, str(file)) == dataclasses.replace(RnnParams.preset("vectors"), k=7)
     assert make_params("reranker", "rnn", {}, str(file)) == RnnParams(k=7)
