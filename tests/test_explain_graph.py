@@ -102,7 +102,6 @@ def test_a_first_candidate_without_neighbours_leaves_the_query_without(graph: Ne
     ("change", "message"),
     [
         ({"docids": ["d01", "other"]}, "docids: other; expected one or more, all of them in"),
-        ({"docids": []}, "docids: none; expected one or more"),
         ({"base": None}, "neither query nor base"),
         ({"params": RnnParams.preset("tas-b")}, "scale=none.*without query vectors"),
         ({"params": RnnParams(scale="none", normalize="max"), "query": [1.0, 0.5]}, "no whole rows to divide"),

@@ -169,24 +169,6 @@ def lucene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("name", ["rm3", "rocchio"])
-def test_bm25_searches_again_as_pyserini_does(lucene: Path, name: str) -> None:
-    from pyserini.search.lucene import LuceneSearcher
-
-    inputs = Inputs(words=lucene, topics={"q1": "wing", "q2": "oven"})
-    found = find("retriever", "bm25")(inputs, feedback=feedback(name)).retrieve(4)
-    searcher = LuceneSearcher(str(lucene))
-    searcher.set_bm25(0.9, 0.4)
-    getattr(searcher, f"set_{name}")()
-    for qid, text in inputs.topics.items():
-        expected = {hit.docid: hit.score for hit in searcher.search(text, 10)[:4]}
-        assert dict(found[qid]) == pytest.approx(expected, rel=1e-6)
-    once = find("retriever", "bm25")(inputs).retrieve(4)
-    assert set(found.ranked("q1")) > set(once.ranked("q1"))  # "lift force" has no wing
-    assert find("retriever", "bm25")(inputs, feedback=feedback(name)).retrieve(1)["q1"] == found["q1"][:1]
-
-
-@pytest.mark.jvm
 def test_an_index_without_document_vectors_is_named(lucene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start_java()
 

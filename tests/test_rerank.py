@@ -104,7 +104,7 @@ def test_a_query_without_entries_stays(collection: tuple) -> None:
     assert RnnReranker(source).rerank(run, queries).to_dict().keys() == {"q0", "q1"}
 
 
-@pytest.mark.parametrize("name", ["rnn", "prf", "prf:feedback=average", "mmr", "regularise"])
+@pytest.mark.parametrize("name", ["rnn", "prf", "mmr", "regularise", "zhong", "jaccard-plain"])
 def test_scores_do_not_depend_on_portions_threads_or_the_order_of_queries(
     name: str, collection: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,14 +117,15 @@ def test_scores_do_not_depend_on_portions_threads_or_the_order_of_queries(
             asked.append(len(rows))
             return super().fetch(rows, out)
 
-    noting, found = Noting(source.vectors, source.docids), []
+    found = []
     chosen, turned = choose("reranker", name), QueryVectors(queries.qids[::-1], queries.vectors[::-1].copy())
-    for together, own, threads in ((1, queries, 1), (10 * source.dimension, turned, 2), (2**18, queries, 2)):
+    for together, own, step in ((1, queries, 1), (10 * source.dimension, turned, -1), (2**18, queries, 1)):
         monkeypatch.setattr(chosen.method, "at_once", together)
+        noting = Noting(source.vectors[::step].copy(), source.docids[::step])
         inputs = Inputs(vectors=noting, query_vectors=own)
         inputs.compared = own
         asked.clear()
-        found.append(chosen.method(inputs, chosen.params, threads=threads).rerank(Run.from_dict(ragged)))
+        found.append(chosen.method(inputs, chosen.params, threads=1 if step > 0 else 2).rerank(Run.from_dict(ragged)))
         assert sum(asked) == sum(map(len, ragged.values()))
     assert len(asked) == 1
     for other in found[1:]:
@@ -156,18 +157,15 @@ def _together(lexical: bool) -> tuple[Run, np.ndarray, np.ndarray]:
 APART = r"query and document vectors hardly belong together: .* like those of \d\d% of the other queries"
 WRONG = {
     "true": (lambda q, d, rng: (q, d), ""),
-    "both ten times as long": (lambda q, d, rng: (10 * q, 10 * d), ""),
     "docids permuted": (lambda q, d, rng: (q, d[rng.permutation(len(d))]), APART),
     "queries permuted": (lambda q, d, rng: (q[rng.permutation(len(q))], d), APART),
     "another encoder": (lambda q, d, rng: (q, d @ np.linalg.qr(rng.normal(size=(48, 48)))[0].astype("f4")), APART),
-    "queries shifted": (lambda q, d, rng: (np.roll(q, 1, axis=0), d), APART),
     "queries longer": (lambda q, d, rng: (100 * q, d), "document vectors have length 1, but query .* around 100;"),
-    "documents shorter": (lambda q, d, rng: (q, d / 4), r"query vectors have length 1, but document .* around 0\.25;"),
 }
 
 
 @pytest.mark.parametrize(
-    ("case", "lexical"), [*((case, False) for case in WRONG), ("true", True), ("queries shifted", True)]
+    ("case", "lexical"), [*((case, False) for case in WRONG), ("true", True), ("queries permuted", True)]
 )
 @pytest.mark.long
 def test_vectors_that_do_not_belong_together_are_reported_once_at_every_door(

@@ -79,6 +79,11 @@ def test_a_graph_alone_needs_neither_vectors_nor_queries(index: Path, run: Run) 
     assert set(reranker.rerank(run)["q2"]) != set(run["q2"])
 
 
+def test_plain_neighbours_of_a_graph_need_not_be_reciprocal(index: Path, run: Run) -> None:
+    plain = find("reranker", "jaccard-plain")(open_neighbours(index), PARAMS).rerank(run)
+    assert plain.to_dict() != RnnReranker(open_neighbours(index), PARAMS).rerank(run).to_dict()
+
+
 def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
     graph, vectors = open_neighbours(index), open_vectors(index)
     with pytest.raises(InputError, match="queries='none': with vectors the query has its own"):

@@ -15,7 +15,6 @@ import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.method import make_params
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
@@ -129,7 +128,6 @@ def test_rerankers_follow_each_other(
     collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rnnreranker.base import command
-    from rnnreranker.methods.rerank import make_reranker
 
     monkeypatch.setattr(command, "SLOW", 0.0)  # phases of less than a millisecond are named too
     out = tmp_path / "out.txt"
@@ -141,14 +139,6 @@ def test_rerankers_follow_each_other(
     runs = [line.split("\t")[0] for line in printed.out.splitlines()]
     assert runs == ["run", *["+ prf"] * 2, *["+ prf + rnn"] * 2]
     assert out.read_text().split()[5] == "dense.prf.rnn"
-    source, queries = open_vectors(collection.folder / "index"), QueryVectors(QIDS, collection.queries)
-    run = collection.brute_force()
-    for name, values in (
-        ("prf", {"feedback": "average", "fb_docs": 2, "context": 12}),
-        ("rnn", {"k": 4, "context": 12}),
-    ):
-        run = make_reranker(name, source, make_params("reranker", name, values)).rerank(run, queries)
-    assert ranking(Run.read(out)) == ranking(run)
     with pytest.raises(InputError, match="--rerank none beside rnn"):
         main([*collection.dense("--rerank", "none", "--rerank", "rnn"), "--output", str(out)])
 
