@@ -89,7 +89,7 @@ class RnnReranker(Reranker):
         return frozenset([*of_source, *of_queries, *(["run scores"] if params.uses_run or queries == "run" else [])])
 
     def run_scores(self, run: Run) -> np.ndarray:
-        """(L,) float64: the run's scores, zeros if they say nothing beyond the order."""
+        """(L,) float64: the run's scores; zeros if they say nothing beyond the order and are no similarities."""
         counts = self.params.uses_run and self.params.run_weight and self.queries != "run"
         return scores_of_use(run.scores, run.offsets) if counts else run.scores
 

@@ -241,19 +241,19 @@ def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tu
     """
     params, entries = reranker.params, dict(base[qid]) if qid in base else {}
     ranks = {docid: rank for rank, docid in enumerate(entries, 1)}
-    from_graph = reranker.source == "neighbours"
-    rows = (reranker.inputs.neighbours if from_graph else reranker.vectors).rows(list(ranks))
+    from_graph, of_run = reranker.source == "neighbours", reranker.queries == "run"
+    rows = (reranker.graph if from_graph else reranker.vectors).rows(list(ranks))
     context = [docid for docid, row in zip(ranks, rows, strict=True) if row >= 0][: params.context]
     if not context:
         raise InputError(f"--explain {qid}: no candidates for this query, so there is nothing to explain")
-    useless = why_useless(base.scores, base.offsets) if params.uses_run and params.run_weight else None
+    counts = params.uses_run and params.run_weight and not of_run  # as in `RnnReranker.run_scores`
+    useless = why_useless(base.scores, base.offsets) if counts else None
     now = {docid: rank for rank, docid in enumerate(reranked.ranked(qid), 1)}
     about: dict[str, Any] = {
         "base": [0.0 if useless else entries[docid] for docid in context],
         "before": [ranks[docid] for docid in context],
         "after": [now[docid] for docid in context],
     }
-    of_run = reranker.queries == "run"
     products: Any = [entries[docid] for docid in context] if of_run else None
     if "query vectors" in reranker.needs:
         query = np.asarray(reranker.inputs.query_vectors.of([qid]).vectors[0], dtype=np.float32)
@@ -261,7 +261,7 @@ def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tu
         if not from_graph:
             return neighbourhood(query, vectors, context, params, **about), useless or ""
         products = inner_products(query, vectors)
-    made = graph_neighbourhood(reranker.inputs.neighbours, context, params, query=products, of_run=of_run, **about)
+    made = graph_neighbourhood(reranker.graph, context, params, query=products, of_run=of_run, **about)
     return made, useless or ""
 
 
