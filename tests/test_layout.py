@@ -91,14 +91,6 @@ def test_no_import_goes_in_a_circle() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
-def test_no_command_is_called_from_python() -> None:
-    """A command's `main` belongs to the shell; what another module needs of it is a function of the room."""
-    for path in set(PACKAGE.rglob("*.py")) - set(PACKAGE.glob("*.py")):
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rnnreranker"):
-                assert "main" not in [alias.name for alias in node.names], f"{path} imports a main"
-
-
 def test_flags_are_parsed_in_commands_alone() -> None:
     """Elsewhere functions take requests or arguments; `base/command.py` makes flags of settings."""
     files = [path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py"]

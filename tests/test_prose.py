@@ -9,7 +9,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, write_records
-from rnnreranker.regress.pages.prose import apart, claim, interval, pick, short, words, write_prose
+from rnnreranker.regress.pages.prose import apart, claim, interval, pick, words, write_prose
 from rnnreranker.regress.plans.maker import chosen_plan
 from rnnreranker.regress.specs.entries import UNITS, Condition, IndexEntry, Model, QuerySet, Spec
 from rnnreranker.regress.specs.spec import WORKS, read_spec
@@ -63,7 +63,6 @@ def test_a_source_that_the_records_do_not_bear_is_refused(folder: Path, source: 
 
 def test_figures_in_words() -> None:
     row = {"gain": -0.25, "low": -0.5, "high": 0.0}
-    assert (short(-0.25, 2), short(0.05), short(19.5, 1)) == ("-.25", ".050", "19.5")
     assert (interval(row, 2), apart(row)) == ("-0.25 [-0.50, +0.00]", False)
     assert (words(0), words(12), words(13)) == ("no", "twelve", "13")
     assert claim(True, "it is so") == ""

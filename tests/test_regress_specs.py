@@ -208,10 +208,6 @@ class TestPlan:
         hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf:k=40 --hits 1000 --tag hybrid"
         assert plan.steps[-1].command() == f"python -m rnnreranker.fuse {hybrid} --output runs/own/hybrid.dl.txt"
 
-    def test_needs_are_added_up_with_a_prebuilt_index_once(self, tmp_path: Path) -> None:
-        assert plan_of(tmp_path).needs() == {"download_gb": 2.1, "disk_gb": 35, "gpu_hours": 28}
-        assert plan_of(tmp_path, only="bm25").needs() == {"download_gb": 2.1, "disk_gb": 5}
-
     def test_only_takes_a_condition_and_what_it_needs(self, tmp_path: Path) -> None:
         spec = read_spec(specs_folder() / "pydoc.yaml")
         plan = chosen_plan(spec, spec.query_sets.values(), ["hybrid-rnn"], tmp_path)

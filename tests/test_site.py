@@ -16,8 +16,6 @@ from browser import CHROMIUM, Browser
 from filelock import FileLock
 from site_links import Page, loaded_from_elsewhere, lost_links
 
-import rnnreranker
-from rnnreranker import plugins
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.base.private import flags_of_parser
 
@@ -92,15 +90,6 @@ def test_a_command_has_a_page_with_every_flag(site: Path, name: str) -> None:
         anchors = [f"cmdoption-rnnreranker-{words.replace(' ', '-')}-{flag.removeprefix('--')}" for flag in flags]
         assert len(anchors) > 2
         assert [one for one in anchors if one not in page.ids] == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("folder", "module"), [("python", rnnreranker), ("plugins", plugins)])
-def test_a_public_name_has_a_page(site: Path, folder: str, module: object) -> None:
-    for name in module.__all__:  # type: ignore[attr-defined]
-        full = f"{module.__name__}.{name}"  # type: ignore[attr-defined]
-        page = Page((site / "reference" / folder / f"{full}.html").read_text(encoding="utf-8"))
-        assert full in page.ids
 
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: str(page.relative_to(DOCS)))

@@ -58,7 +58,7 @@ def test_a_chosen_method_has_its_settings() -> None:
     assert (chosen.source, chosen.queries, chosen.needs) == (
         "neighbours",
         None,
-        frozenset({"run scores", "neighbours"}),
+        frozenset({"neighbours"}),
     )
     assert choose("reranker", {"rnn": {"k": 5}}).params == choose("reranker", "rnn:k=5").params
 

@@ -98,7 +98,7 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     method = find(kind, name)
     if preset is not None and getattr(method, "inner", None):
         values, preset = {**values, PRESET: preset}, None  # of the method inside
-    own = check_names(with_inner(method, values), [field.name for field in fields_of(method)])
+    own = check_names(with_inner(method, values), fields_of(method))
     usual = defaults_of(method)
     return dataclasses.replace(usual if preset is None else method.Params.named(preset, usual), **own)
 
@@ -113,7 +113,7 @@ def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     if (inner := getattr(method, "inner", None)) is None:
         return dict(values)
-    known = {field.name for field in fields_of(method)}
+    known = fields_of(method)
     own = {key: value for key, value in values.items() if key in known}
     form = Written.read(own.get(inner[0], getattr(defaults_of(method), inner[0])))
     others = {key: value for key, value in values.items() if key not in known}
@@ -133,9 +133,9 @@ def defaults_of(method: Any) -> Params:
     return defaults
 
 
-def fields_of(method: Any) -> list[dataclasses.Field[Any]]:
-    """The fields of a method's settings, except those in its `without`."""
-    return [field for field in dataclasses.fields(method.Params) if field.name not in getattr(method, "without", ())]
+def fields_of(method: Any) -> list[str]:
+    """The names of a method's settings, except those in its `without`."""
+    return [name for name in hints_of(method.Params) if name not in getattr(method, "without", ())]
 
 
 @functools.cache
@@ -217,7 +217,7 @@ def described(name: str) -> Iterator[str]:
         yield f"{kind} {name}: {first_line(method)}"
         if presets := sorted(method.Params.presets):
             yield f"  preset={'|'.join(presets)}, or a YAML file"
-        yield from _settings(defaults_of(method), [field.name for field in fields_of(method)])
+        yield from _settings(defaults_of(method), fields_of(method))
         if inner := getattr(method, "inner", None):
             yield f"and in the same written form those of the {inner[1]} that {inner[0]} names"
         for beside, title in BESIDE.items():

@@ -84,7 +84,7 @@ def choose_filter(form: Form, of: str = "") -> ChosenFilter:
         if written.name not in FILTERS:
             raise InputError(f"{written.name}: no such filter; {nearest(written.name, FILTERS)}")
         own, rest = hints_of(NegativeParams), dict(written.params)
-        check_names(rest, [*own, SOURCE, *(field.name for field in fields_of(find("labeler", "joint")))])
+        check_names(rest, [*own, SOURCE, *fields_of(find("labeler", "joint"))])
         mining = {name: rest.pop(name) for name in own if name in rest} | {"filter": written.name}
         similar = choose_labeler(Written("joint", rest, written.preset))
         similar = replace(similar, name=SIMILAR.get(written.name, "evidence"))

@@ -110,7 +110,7 @@ def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
     with naming(of, form):
         written = Written.read(form)
         method, given, preset = find("labeler", written.name), dict(written.params), written.preset
-        own = {field.name for field in fields_of(method)}
+        own = fields_of(method)
         hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
         if method.inner is None:
             check_names(given, [*own, *hints, SOURCE, LABEL_PRESET])

@@ -39,14 +39,14 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
 
 
 def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]:
-    usual, hints = defaults_of(method), hints_of(method.Params)
+    usual = defaults_of(method)
     settings: list[dict[str, Any]] = []
-    for field in fields_of(method):
-        hint = hints[field.name]
+    for setting in fields_of(method):
+        hint = hints_of(method.Params)[setting]
         words = [*hint.words] or (["true", "false"] if hint.number is bool else [])
         words += ["none"] if words and hint.nones else []
-        about = {"name": field.name, "help": field.metadata.get("help", "")}
-        settings.append(about | {"default": getattr(usual, field.name), "choices": words})
+        about = {"name": setting, "help": hint.field.metadata.get("help", "")}
+        settings.append(about | {"default": getattr(usual, setting), "choices": words})
     if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
         there = [one for one in SOURCES["from"] if collection.index.has(one)]
         about = {"name": "from", "help": "where similarities come from"}

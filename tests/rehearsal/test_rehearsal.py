@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.plans.maker import make_plan
 from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.runner import run
@@ -59,11 +58,3 @@ def test_a_chain_runs_to_its_end(condition: str, spec: Spec, miniatures: Path) -
     records, states = run(plan, specs_folder())
     measured = {(record.outcome["query_set"], record.name) for record in records}
     assert {(one.id, condition) for one in sets} <= measured, states
-
-
-@pytest.mark.long
-def test_the_matrix_says_when_a_system_was_rehearsed() -> None:
-    matrix = Matrix(specs_folder(), ["paper-000"])
-    cells = [cell for cell in matrix.cells.to_dict("records") if cell["state"] == "rehearsed"]
-    assert cells
-    assert all("rehearsed on 2" in cell["note"] for cell in cells)

@@ -274,7 +274,7 @@ def _labels(form: Form, context: int) -> tuple[Written, str]:
         if strange := [one for one in (SOURCE, LABEL_PRESET) if one in values]:
             raise InputError(f"{strange[0]}: a study takes none; give settings")
         choose_labeler(made := Written(name, values, written.preset))
-        takes = "context" in [each.name for each in fields_of(find("labeler", name))]
+        takes = "context" in fields_of(find("labeler", name))
         if takes and "context" not in values and not made.preset:
             made = dataclasses.replace(made, params={"context": context, **values})
     return made, teacher

@@ -60,7 +60,7 @@ def tune_training(request: TuneTrainRequest) -> Tuned:
 def arm_of(request: TuneTrainRequest, joint: Joint) -> Arm:
     """The arm of the request with other settings."""
     [arm] = request.chosen
-    known = [field.name for field in fields_of(find("labeler", arm.method.name))]
+    known = fields_of(find("labeler", arm.method.name))
     own = {name: value for name, value in joint.rnn.to_dict().items() if name in known}
     own |= {} if arm.hard else joint.labels.to_dict()
     method = dataclasses.replace(arm.method, params={**arm.method.params, **own})
