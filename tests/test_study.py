@@ -58,7 +58,7 @@ def arms_of(*arms: Any, **others: Any) -> list[Arm]:
 
 
 def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
-    arms = ["hard", {"soft": {"labels": {"evidence": {"k": 5, "boost": 1.5}}, "epochs": 2}}]
+    arms: list[Any] = ["hard", {"soft": {"labels": {"evidence": {"k": 5, "boost": 1.5}}, "epochs": 2}}]
     arms += ["few:candidates=9,loss=margin:margin=2", "joint:labels=joint:mass=share,against=hard|soft"]
     hard, soft, few, joint = arms_of(*arms, model="query:learning_rate=1e-3", context=8)
     assert (hard.hard, hard.params.learning_rate, hard.params.candidates, hard.against) == (True, 1e-3, 100, ("base",))
@@ -69,12 +69,18 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
     task = fold_tasks(3, 6)[15]
     assert hard.params_of(task) == replace(hard.params, seed=5)
     assert replace(hard, rates={task.name: 1e-2}).params_of(task).learning_rate == 1e-2
-    mapping = StudyRequest("i", "t", "q", arms={"hard": None, "soft": {"labels": "evidence"}}, against="hard").chosen
-    assert [(arm.name, arm.against) for arm in mapping] == [("hard", ("base",)), ("soft", ("base", "hard"))]
-    with pytest.raises(InputError, match="mass='shar': expected one of own, evidence, share"):
-        arms_of("a:labels=joint:mass=shar")
-    with pytest.raises(InputError, match="label_preset: a study takes none"):
-        arms_of("a:labels=evidence:label_preset=coder-tas-b")
+    taught = {"plain": {"loss": "info-nce"}, "taught": {"labels": "arm:name=plain", "label_scale": "cosine"}}
+    how: dict[str, Any] = {"model": "dual:depth=50", "encoder": "minilm", "loss": "distance:alpha=0.8"}
+    plain, own = StudyRequest("i", "t", "q", arms=taught, against="plain", **how).chosen
+    assert [arm.params.loss.partition(":")[0] for arm in (plain, own)] == ["info-nce", "distance"]
+    assert (own.params.ranking.params.alpha, own.params.label_scale, own.labels.params.context) == (0.8, "cosine", 51)
+    assert (own.refers, own.against) == (["plain"], ("base", "plain"))
+    for wrong, said in (
+        ("mass=shar", "mass='shar': expected one of own, evidence, share"),
+        ("label_preset=coder-tas-b", "label_preset: a study takes none"),
+    ):
+        with pytest.raises(InputError, match=said):
+            arms_of(f"a:labels=joint:{wrong}")
 
 
 class Rated(Studied):
@@ -165,7 +171,7 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     flags += f" --model query:validation_share=0.3,candidates=10 --work {collection / 'work'} --compares labels"
     flags += f" --first-stages dense --against CODER --output {collection / 'tiny.json'}"
     arms = ["CODER", "CODER + mixed:labels=evidence", "CODER + fused run:labels=run,rates=CODER"]
-    arms += [f"CODER + {name}:labels={name},rates=CODER + mixed" for name in ("uniform", "query")]
+    arms += [f"CODER + {name},rates=CODER + mixed" for name in ("query:labels=query", "share:labels=joint:mass=share")]
     assert main([*flags.split(), "--arms", *arms]) == 0
     (first,) = read_records(collection / "tiny.json")
     made = first.outcome
@@ -182,6 +188,7 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     for row in (row for row in made["rows"] if row["group"] == "all"):
         single = made["queries"][row["arm"]][row["measure"]]
         assert np.mean(list(single.values())) == pytest.approx(row["value"], abs=1e-4)
+    assert all(0 <= share <= 1 for shares in made["masses"]["CODER + share"].values() for share in shares)
     assert str(collection / "work") not in first.commands[0]["command"]
     taken = {path: path.stat().st_mtime_ns for path in (collection / "work").glob("*/trial.json")}
     next(iter(taken)).unlink()  # as after a kill

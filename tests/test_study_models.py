@@ -15,7 +15,7 @@ from rnnreranker.data.splits import parts_of
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.request import StudyRequest, check
+from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import distances_of
 from tests.tiny_encoder import (
@@ -41,20 +41,6 @@ SELF = f'self-KD:{OWN},{BATCH},against=ColBERT|ColBERT-HN,labels="teacher:teache
 
 CROSS = "--model cross:group_size=3,key_measure=loss,depth=50,validation_share=0.3"
 CROSS = f"{CROSS} --first-stages dense impact --test-candidates 10"
-
-
-def test_arms_have_settings_of_training_loss_and_labels() -> None:
-    arms = [NONE, IN_BATCH, DISTILLED, "LE-TFIDF:labels=term-weight", "evidence:labels=evidence,label_scale=maxmin"]
-    how: dict[str, Any] = {"loss": "distance:alpha=0.8", "against": "LE-None"}
-    request = StudyRequest("i", "t", "q", model="dual:depth=50", encoder="minilm", arms=arms, **how)
-    check(request)
-    plain, in_batch, distilled, words, evidence = request.chosen
-    assert [arm.params.loss.partition(":")[0] for arm in request.chosen] == ["distance", "info-nce", *["distance"] * 3]
-    assert [arm.params.ranking.params.to_dict().get("alpha") for arm in request.chosen] == [0, None, 0.8, 0.8, 0.8]
-    assert [arm.params.label_scale for arm in (plain, distilled, evidence)] == ["scores", "cosine", "maxmin"]
-    assert evidence.labels.params.to_dict()["context"] == 51
-    assert (distilled.refers, distilled.against) == (["LE-None"], ("base", "LE-None", "LE-TFIDF"))
-    assert (plain.against, in_batch.against, words.hard) == (("base",), ("base", "LE-None"), False)
 
 
 def split_tasks(setting: str, folds: int, seed: int, qrels: Any) -> list[Task]:

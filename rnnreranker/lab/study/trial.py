@@ -198,8 +198,8 @@ class Studied:
         return str(self.folder(task, name) / MODEL) if name in self.arms else name or self.encoder
 
     def candidates(self, task: Task, arm: Arm) -> Run:
-        """The documents of the training queries that an arm labels or takes negatives from."""
-        judged, stage = task.part(validation=False), arm.own.negatives
+        """The documents that an arm labels or takes negatives from, of training queries; of all if it learns a mass."""
+        judged, stage = task.positives if arm.mass else task.part(validation=False), arm.own.negatives
         depth, qids = getattr(arm.params, "depth", 0) or self.hits, list(dict.fromkeys(judged["query_id"]))
         if arm.finder:
             run = self.searched(self.folder(task, arm.finder), task, qids, max(depth, self.hits)).head(depth)
