@@ -127,7 +127,7 @@ def test_scores_of_validation_are_those_of_training(tiny: Path) -> None:
         scored = [one for start in range(0, len(lists), 2) for one in found.scored(lists[start : start + 2])]
     for (qid, own), one in zip(rows, scored, strict=True):
         wanted = [expected[list(TOPICS).index(qid), DOCIDS.index(docid)] for docid in own]
-        np.testing.assert_allclose(one.scores, wanted, atol=1e-5)
+        np.testing.assert_allclose(one, wanted, atol=1e-5)
 
 
 def test_what_is_not_real_changes_neither_scores_nor_gradients() -> None:

@@ -7,7 +7,6 @@ import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,7 +37,6 @@ from rnnreranker.train.params import Similarity
 from rnnreranker.train.request import Start
 from rnnreranker.train.trainer import Features, Learner, Scored, Validation, by_length, start_of, validate
 
-PAIRS = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
 LOGITS = {"cpu": 2**20, "cuda": 2**27}  # logits held at a time: on a CPU what its cache holds
 Lists = Sequence[Group] | Sequence[Labels]
 WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
@@ -47,11 +45,13 @@ WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white spac
 class GroupLearner(Learner):
     """A model of sentence-transformers that is trained on groups.
 
-    at_once: queries whose candidates a validation scores together.
+    at_once: queries whose candidates a validation scores together; own: targets of a loss that are no distribution, of
+    a query's labels.
     """
 
     in_order = True
     at_once: ClassVar[int] = 32
+    own: Callable[[Labels], np.ndarray] | None = None
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs) -> None:
         made = {"training_queries": len({pool.qid for pool in inputs.pools}), "validation_queries": len(inputs.checked)}
@@ -68,13 +68,19 @@ class GroupLearner(Learner):
         return self.steps_of(len(self.training))
 
     def validation(self) -> Validation:
+        return validate(self._scored(), self.ranking, self.params.seed)
+
+    def _scored(self) -> Iterator[Scored]:
         lists = self.inputs.checked
-        blocks = (self.scored(lists[start : start + self.at_once]) for start in range(0, len(lists), self.at_once))
-        return validate(chain.from_iterable(blocks), self.ranking, self.params.seed)
+        for start in range(0, len(lists), self.at_once):
+            block = lists[start : start + self.at_once]
+            for one, scores in zip(block, self.scored(block), strict=True):
+                aims = self.own(one) if self.own else one.targets
+                yield Scored(one.qid, one.docids, one.targets, one.positive, scores, aims)
 
     @abstractmethod
-    def scored(self, lists: Sequence[Labels]) -> Iterable[Scored]:
-        """Scores of the candidates of each query."""
+    def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
+        """(n,) float32: scores of the candidates of each query."""
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(str(folder), create_model_card=False)
@@ -100,40 +106,40 @@ class CrossLearner(GroupLearner):
 
     def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
         """Pairs of texts, and the targets of each group."""
-        return {"pairs": self.pairs(rows), "label": in_batch(rows, [one.docids for one in rows])}
+        return {"pairs": self.features(rows), "label": in_batch(rows, [one.docids for one in rows])}
 
-    def pairs(self, lists: Lists) -> list[tuple[str, str]]:
-        return [(self.inputs.queries[one.qid], self.inputs.documents[docid]) for one in lists for docid in one.docids]
+    def features(self, lists: Lists) -> Features:
+        queries, documents = self.inputs.queries, self.inputs.documents
+        return tensors(self.model.preprocess([(queries[one.qid], documents[d]) for one in lists for d in one.docids]))
 
     def loss(self, inputs: Any) -> Tensor:
         return self.ranking(self.scores(inputs["pairs"]).view_as(inputs["label"]["targets"]), **inputs["label"])
 
-    def scored(self, lists: Sequence[Labels]) -> Iterator[Scored]:
-        parts = self.scores(self.pairs(lists)).cpu().split([len(one.docids) for one in lists])
-        for one, own in zip(lists, parts, strict=True):
-            yield Scored(one.qid, one.docids, one.targets, one.positive, own.numpy(), one.targets)
+    def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
+        scores = self.scores(batch_to_device(self.features(lists), self.model.device)).cpu()
+        return [own.numpy() for own in scores.split([len(one.docids) for one in lists])]
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> Tensor:
-        """(n,): scores of pairs; pairs of about the same length are computed together."""
-        device, order = self.model.device, torch.tensor([sum(map(len, pair)) for pair in pairs]).argsort(stable=True)
-        blocks = ([pairs[row] for row in block] for block in order.split(PAIRS[device.type]))
-        parts = (self.model(batch_to_device(self.model.preprocess(block), device))["scores"] for block in blocks)
-        return torch.cat([part.view(-1).float() for part in parts])[order.argsort()]
+    def scores(self, features: Features) -> Tensor:
+        """(n,) float32: scores of pairs."""
+        return by_length(features, lambda part: self.model(part)["scores"].view(-1).float())
+
+
+def tensors(features: Mapping[str, Any]) -> Features:
+    """The inputs of a model that have a row for each text."""
+    return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
 
 class TwoSidedLearner(GroupLearner):
     """A model that encodes queries and documents separately.
 
-    prompts: prefixes of texts, by kind; own: targets of a loss that are no distribution, of a query's labels.
+    prompts: prefixes of texts, by kind.
     """
 
     prompts: Mapping[TextKind, str]
-    own: Callable[[Labels], np.ndarray] | None = None
 
     def features(self, texts: list[str], kind: TextKind) -> Features:
         """Inputs of the model: tensors, padded on the right."""
-        features = self.model.preprocess(texts, prompt=self.prompts[kind] or None, task=kind)
-        return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
+        return tensors(self.model.preprocess(texts, prompt=self.prompts[kind] or None, task=kind))
 
     @abstractmethod
     def scores(self, query: Features, document: Features) -> Tensor:
@@ -167,12 +173,10 @@ class TwoSidedLearner(GroupLearner):
             loss = loss + self.params.contrast * find("loss", "info-nce")()(scores, **inputs["contrast"])
         return loss
 
-    def scored(self, lists: Sequence[Labels]) -> Iterator[Scored]:
+    def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
         *sides, at = self.texts(lists)
         scores = self.scores(*(batch_to_device(side, self.model.device) for side in sides)).float().cpu().numpy()
-        for row, one in enumerate(lists):
-            own, aims = [at[docid] for docid in one.docids], self.own(one) if self.own else one.targets
-            yield Scored(one.qid, one.docids, one.targets, one.positive, scores[row, own], aims)
+        return [scores[row, [at[docid] for docid in one.docids]] for row, one in enumerate(lists)]
 
 
 def in_batch(
@@ -402,9 +406,7 @@ class LateLearner(TwoSidedLearner):
             raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {start.name} has")
 
     def features(self, texts: list[str], kind: TextKind) -> Features:
-        features = self.model.preprocess([self.prompts[kind] + text for text in texts], task=kind)
-        tensors = {name: value for name, value in features.items() if torch.is_tensor(value)}
-        return tensors | {WRITTEN: torch.tensor([[bool(text.strip())] for text in texts])}
+        return super().features(texts, kind) | {WRITTEN: torch.tensor([[bool(text.strip())] for text in texts])}
 
     def tokens(self, features: Features, kind: TextKind) -> tuple[Tensor, Tensor]:
         """Vectors (n, t, d) float32, and which tokens count (n, t): none in blank texts."""
