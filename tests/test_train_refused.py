@@ -63,7 +63,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("query", "--index missing: expected with --model query"),
         ("masked", "expected none with --model masked"),
         ("term-scorer --loss kl", "--model term-scorer: no setting loss, "),
-        ("term-scorer:texts=words", "texts='words': expected one of queries, documents, both"),
+        ("term-scorer --documents x.tsv", "--documents: expected none with --model term-scorer"),
     ],
 )
 def test_what_is_refused(world: Path, argv: str, said: str) -> None:

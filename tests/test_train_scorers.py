@@ -30,7 +30,7 @@ from rnnreranker.methods.rerank import Reranker, make_reranker
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.train.coder import CandidateVectors, Collator, encoded, read_samples, score, start_encoder
+from rnnreranker.train.coder import CandidateVectors, batch_of, encoded, read_samples, score, start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
 
@@ -117,7 +117,7 @@ def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSour
     dense, tokens, _ = start_encoder(Start(str(tiny), "mean"), DIMENSION, PARAMS)
     samples, _ = read_samples(made(source), source, 1000)
     samples[1] = type(samples[1])("q1", samples[1].rows[:4], samples[1].targets[:4], samples[1].positive[:4])
-    batch = Collator(samples, topics, tokens).batch(range(len(samples)))
+    batch = batch_of(samples, dict(zip(topics, tokens.cut([*topics.values()]), strict=True)), tokens)
     table = CandidateVectors(source, np.arange(len(source.docids)))
     model = CandidateScorer(dense, DIMENSION, small(kind)).eval()
     with torch.no_grad():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +29,7 @@ from rnnreranker.encode.model_folder import read_settings
 from rnnreranker.labels.export import check_texts
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, held_out_of, labels_of, validation_of
-from rnnreranker.train.trainer import Learner, Scored, Validation, by_length, validate
+from rnnreranker.train.trainer import RankedLearner, by_length
 
 if TYPE_CHECKING:
     from rnnreranker.encode.params import ScorerParams
@@ -89,6 +89,10 @@ class Sample(NamedTuple):
     rows: Tensor
     targets: Tensor
     positive: Tensor
+
+    @property
+    def docids(self) -> Tensor:
+        return self.rows
 
 
 def read_samples(
@@ -158,19 +162,12 @@ class Batch:
         return self.rows != PAD
 
 
-class Collator:
-    """Batches of samples; cut: token numbers of their queries."""
-
-    def __init__(self, samples: Sequence[Sample], topics: Mapping[str, str], tokens: PromptedTokens) -> None:
-        self.samples, self.tokens = samples, tokens
-        self.cut = tokens.cut([topics[one.qid] for one in samples])
-
-    def batch(self, numbers: Sequence[int]) -> Batch:
-        """The batch of the samples with these numbers."""
-        tokens, attention = self.tokens.pad([self.cut[number] for number in numbers])
-        columns = zip(*(self.samples[number][1:] for number in numbers), strict=True)
-        padded = (pad_sequence([*one], True, value) for one, value in zip(columns, (PAD, 0, False), strict=True))
-        return Batch({"input_ids": tokens, "attention_mask": attention}, *padded)
+def batch_of(samples: Sequence[Sample], cut: Mapping[str, Sequence[int]], tokens: PromptedTokens) -> Batch:
+    """The batch of samples; cut: token numbers of queries by id."""
+    numbers, attention = tokens.pad([cut[one.qid] for one in samples])
+    columns = zip(*(one[1:] for one in samples), strict=True)
+    padded = (pad_sequence([*one], True, value) for one, value in zip(columns, (PAD, 0, False), strict=True))
+    return Batch({"input_ids": numbers, "attention_mask": attention}, *padded)
 
 
 def add_negatives(
@@ -211,19 +208,6 @@ def encoded(encoder: QueryEncoder, batch: Batch, pooled: bool = True) -> Tensor:
         return pad(encoder.states(tokens, attention) * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
 
     return by_length(batch_to_device(batch.features, encoder.inverse_temperature.device), compute, TOKENS)
-
-
-def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
-    """RAdam over the trained parameters; biases and norms do not decay, and a scorer has its own learning rate."""
-    parts: list[Any] = [(model, params.learning_rate)]
-    if isinstance(model, CandidateScorer):
-        parts = [(model.encoder, params.learning_rate), (model.scorer, model.params.learning_rate)]
-    groups = [
-        {"params": [one for one in part.parameters() if one.requires_grad and (one.dim() > 1) == bool(decay)],
-         "weight_decay": decay * params.weight_decay, "lr": rate}
-        for part, rate in parts for decay in (1, 0)
-    ]  # fmt: skip
-    return torch.optim.RAdam(groups, lr=params.learning_rate, eps=params.epsilon, decoupled_weight_decay=True)
 
 
 class Schedule(LRScheduler):
@@ -270,7 +254,7 @@ class Schedule(LRScheduler):
                 group["lr"] = rate
 
 
-class CoderLearner(Learner):
+class CoderLearner(RankedLearner):
     """Trains a query encoder against fixed vectors, or a scorer on top of it.
 
     Raises:
@@ -294,20 +278,31 @@ class CoderLearner(Learner):
                 f"{source.dimension}: a projection is added and trained with it"
             )
         self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
-        self._samples, self._checked = (Collator(own, topics, self._tokens) for own in (samples, checked))
-        self.training, self.ranking = range(len(samples)), params.ranking
+        queries = {one.qid: topics[one.qid] for one in (*samples, *checked)}
+        self._cut = dict(zip(queries, self._tokens.cut([*queries.values()]), strict=True))
+        self.training, self.checked, self.at_once = samples, checked, params.batch_size
         made = {"labels": labels.metadata, "index": source.fingerprint, "training_queries": len(samples)}
         made |= {"validation_queries": len(checked), "candidates_without_vector": lost + more_lost}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
         super().__init__(start, params, made, [learnt, dense.pooling, dense.normalize])
 
-    def batch(self, rows: Sequence[int]) -> dict[str, Any]:
-        return {"batch": self._samples.batch(rows)}
+    def batch(self, rows: Sequence[Sample]) -> dict[str, Any]:
+        return {"batch": batch_of(rows, self._cut, self._tokens)}
 
     def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
-        optimizer = make_optimizer(self.model, self.params)
-        return optimizer, Schedule(optimizer, self.params, steps, every)
+        """RAdam; biases and norms do not decay, and a scorer has its own learning rate."""
+        params, model = self.params, self.model
+        parts: list[Any] = [(model, params.learning_rate)]
+        if isinstance(model, CandidateScorer):
+            parts = [(model.encoder, params.learning_rate), (model.scorer, model.params.learning_rate)]
+        groups = [
+            {"params": [one for one in part.parameters() if one.requires_grad and (one.dim() > 1) == bool(decay)],
+             "weight_decay": decay * params.weight_decay, "lr": rate}
+            for part, rate in parts for decay in (1, 0)
+        ]  # fmt: skip
+        optimizer = torch.optim.RAdam(groups, params.learning_rate, eps=params.epsilon, decoupled_weight_decay=True)
+        return optimizer, Schedule(optimizer, params, steps, every)
 
     def loss(self, inputs: Any) -> Tensor:
         params, batch = self.params, inputs["batch"]
@@ -319,18 +314,9 @@ class CoderLearner(Learner):
         loss: Tensor = self.ranking(scores, targets, positive, valid)
         return loss
 
-    def validation(self) -> Validation:
-        return validate(self._scored(), self.ranking, self.params.seed)
-
-    def _scored(self) -> Iterator[Scored]:
-        numbers, size = range(len(self._checked.samples)), self.params.batch_size
-        for start in numbers[::size]:
-            own = numbers[start : start + size]
-            scores = score(self.model, self._table, self._checked.batch(own)).cpu().numpy()
-            for number, row in zip(own, scores, strict=True):
-                qid, *parts = self._checked.samples[number]
-                rows, targets, positive = (part.numpy() for part in parts)
-                yield Scored(qid, rows, targets, positive, row[: len(rows)], targets)
+    def scored(self, lists: Sequence[Sample]) -> Iterable[np.ndarray]:
+        scores = score(self.model, self._table, batch_of(lists, self._cut, self._tokens)).cpu().numpy()
+        return [row[: len(one.rows)] for one, row in zip(lists, scores, strict=True)]
 
     def beside(self) -> dict[str, float]:
         return {"inverse_temperature": self.model.inverse_temperature.item()}

@@ -64,8 +64,7 @@ class Groups:
 
     def __len__(self) -> int:
         params = self.params
-        steps = params.max_steps * params.batch_size * params.accumulate
-        return steps or math.ceil(params.epochs * len(self.pools))
+        return params.max_steps * params.batch_size or math.ceil(params.epochs * len(self.pools))
 
     def __getitem__(self, index: int) -> Group:
         epoch, number = divmod(index, len(self.pools))

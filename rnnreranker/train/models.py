@@ -168,7 +168,7 @@ class TermScorerModel(TrainedModel):
     """Weights of words in their context, learnt from TF-IDF (paper 004, eq. 1 to 4), from any encoder."""
 
     name = "term-scorer"
-    needs = frozenset({"topics", "texts", "terms"})
-    Params = settings.TermScorerParams
+    needs = frozenset({"topics", "terms"})
+    Params = settings.TextParams
     loads, learns = "single_text:load_terms", "single_text:TermLearner"
-    reads = TEXTS | {"labels", "topics"}
+    reads = frozenset({"labels", "topics"})

@@ -26,8 +26,7 @@ class TrainingParams(Params):
 
     section: ClassVar[str] = "train"
 
-    batch_size: int = setting(32, "queries a step and pass", at_least=1)
-    accumulate: int = setting(1, "passes whose gradients are averaged before a step", at_least=1)
+    batch_size: int = setting(32, "queries a step", at_least=1)
     epochs: float = setting(10.0, "passes over the training queries", above=0)
     max_steps: int = setting(0, "steps; 0 = by epochs", at_least=0)
     learning_rate: float = setting(1e-5, "peak learning rate", above=0)
@@ -314,16 +313,6 @@ class MaskedParams(TextParams):
         21128,
         "tokens of a new model's vocabulary, all characters before frequent words",
         at_least=6,
-    )
-
-
-@dataclass(frozen=True)
-class TermScorerParams(TextParams):
-    """Settings of a term scorer; paper 004's eq. 4 is over the words of queries alone."""
-
-    texts: Literal["queries", "documents", "both"] = setting(
-        "queries",
-        "texts whose words it learns: queries, weighed in a positive (eq. 4), positives, or both",
     )
 
 

@@ -215,10 +215,9 @@ class TermLearner(Learner):
 
 
 def load_terms(request: TrainRequest, params: Any) -> TermInputs:
-    """Texts of the positive pairs of labels, with the weights of their words.
+    """Queries of the positive pairs of labels, with the weights of their words.
 
     For every query x with a positive y, each word w of x has t(w, x, y) (eq. 1 of paper 004), 0 if y lacks it (eq. 4).
-    `params.texts` adds each positive once with its own weights. Positives of held-out queries are held out, too.
 
     Raises:
         InputError: unreadable or mismatched files, missing texts or words, too few queries.
@@ -229,22 +228,15 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     source = index.term_source
     pairs = [(one.qid, docid) for one in labels for docid in compress(one.docids, one.positive)]
     docids = sorted({docid for _, docid in pairs})
-    texts, rows = request.texts(docids), source.rows(docids)
-    known = {docid: row for docid, row in zip(docids, rows.tolist(), strict=True) if row >= 0 and docid in texts}
+    rows = source.rows(docids)
+    known = {docid: row for docid, row in zip(docids, rows.tolist(), strict=True) if row >= 0}
     check_texts((qid for qid, _ in pairs), docids, topics, known)
     of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
-    held_out, seen = held_out_of(labels.qids, params), set[str]()
-    sides: list[list[WeighedText]] = []
-    for wanted in (False, True):
-        side, own = list[WeighedText](), [pair for pair in pairs if (pair[0] in held_out) == wanted]
-        if params.texts != "documents":
-            for (qid, docid), of_query in zip(own, source.analyser.words([topics[qid] for qid, _ in own]), strict=True):
-                side.append(WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in of_query}))
-        if params.texts != "queries":
-            others = dict.fromkeys(docid for _, docid in own if docid not in seen)
-            seen.update(others)
-            side += [WeighedText(texts[docid], of_documents[docid]) for docid in others]
-        sides.append(side)
+    held_out = held_out_of(labels.qids, params)
+    sides: tuple[list[WeighedText], list[WeighedText]] = [], []
+    for (qid, docid), words in zip(pairs, source.analyser.words([topics[qid] for qid, _ in pairs]), strict=True):
+        weights = {word: of_documents[docid].get(word, 0.0) for word in words}
+        sides[qid in held_out].append(WeighedText(topics[qid], weights))
     read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in side] for side in sides))
     made = {"labels": labels.metadata, "terms": source.params.to_dict(), "validation_queries": len(held_out)}
-    return TermInputs(sides[0], sides[1], source.params, made, fingerprint(read, source.fingerprint))
+    return TermInputs(*sides, source.params, made, fingerprint(read, source.fingerprint))

@@ -6,9 +6,9 @@ import copy
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,28 +35,22 @@ from rnnreranker.train.groups import Group, GroupInputs, Groups, scaled_labels
 from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import Similarity
 from rnnreranker.train.request import Start
-from rnnreranker.train.trainer import Features, Learner, Scored, Validation, by_length, start_of, validate
+from rnnreranker.train.trainer import Features, RankedLearner, by_length, start_of
 
 LOGITS = {"cpu": 2**20, "cuda": 2**27}  # logits held at a time: on a CPU what its cache holds
 Lists = Sequence[Group] | Sequence[Labels]
 WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
 
 
-class GroupLearner(Learner):
-    """A model of sentence-transformers that is trained on groups.
-
-    at_once: queries whose candidates a validation scores together; own: targets of a loss that are no distribution, of
-    a query's labels.
-    """
+class GroupLearner(RankedLearner):
+    """A model of sentence-transformers that is trained on groups."""
 
     in_order = True
-    at_once: ClassVar[int] = 32
-    own: Callable[[Labels], np.ndarray] | None = None
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs) -> None:
         made = {"training_queries": len({pool.qid for pool in inputs.pools}), "validation_queries": len(inputs.checked)}
         super().__init__(start, params, {**inputs.made, **made}, inputs.content())
-        self.inputs, self.ranking = inputs, params.ranking
+        self.inputs, self.checked = inputs, inputs.checked
         self.training = Groups(inputs.pools, params, inputs.collection)
 
     @property
@@ -66,21 +60,6 @@ class GroupLearner(Learner):
     @property
     def steps(self) -> int:
         return self.steps_of(len(self.training))
-
-    def validation(self) -> Validation:
-        return validate(self._scored(), self.ranking, self.params.seed)
-
-    def _scored(self) -> Iterator[Scored]:
-        lists = self.inputs.checked
-        for start in range(0, len(lists), self.at_once):
-            block = lists[start : start + self.at_once]
-            for one, scores in zip(block, self.scored(block), strict=True):
-                aims = self.own(one) if self.own else one.targets
-                yield Scored(one.qid, one.docids, one.targets, one.positive, scores, aims)
-
-    @abstractmethod
-    def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
-        """(n,) float32: scores of the candidates of each query."""
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(str(folder), create_model_card=False)

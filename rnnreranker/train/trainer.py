@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -33,20 +34,6 @@ TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go thr
 Features = dict[str, Tensor]  # inputs of a model
 
 
-class Scored(NamedTuple):
-    """The n candidates of a query with a model's scores, (n,) each.
-
-    targets: float32; positive: bool; scores: float32; aims: float32 targets of the loss.
-    """
-
-    qid: str
-    ids: Sequence[str] | np.ndarray
-    targets: np.ndarray
-    positive: np.ndarray
-    scores: np.ndarray
-    aims: np.ndarray
-
-
 class Validation(NamedTuple):
     """Means over texts, or over queries; ranking measures over queries with a positive candidate.
 
@@ -55,21 +42,6 @@ class Validation(NamedTuple):
 
     measures: dict[str, float]
     positives: Sequence[tuple[int, float]] = ()
-
-
-def validate(queries: Iterable[Scored], loss: Loss, seed: int) -> Validation:
-    """The validation of scored queries, whatever the order of queries and candidates."""
-    measured, positives = list[tuple[float, ...]](), list[tuple[int, float]]()
-    for qid, ids, *given in queries:
-        targets, positive, scores, aimed = (torch.as_tensor(part)[None] for part in given)
-        order, valid = np.argsort(ids), torch.ones_like(positive)
-        ranks = rank_positives(given[2][order], given[1][order], [seed, int(fingerprint(qid), 16)])
-        losses = loss(scores, aimed, positive, valid), divergence(scores, targets, valid)
-        measured.append((*map(float, losses), *ranking_measures(ranks)))
-        shares = torch.softmax(scores[0], dim=0)[positive[0]].sort(descending=True).values
-        positives += zip(ranks.tolist(), shares.tolist(), strict=True)
-    means: Any = pandas.DataFrame(measured, columns=["loss", "kl", "RR@10", "nDCG@10"]).mean().fillna(0)
-    return Validation(means.to_dict(), positives)
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:
@@ -104,7 +76,7 @@ class Learner:
         in_order: whether `training` lists the rows of all epochs in order.
         folder: of the start, None = a new model; encoder: its name.
         made: inputs, for the record; content: inputs, for the fingerprint of checkpoints.
-        step: steps taken; rng: of this step and pass.
+        step: steps taken; rng: of this step.
     """
 
     unit: ClassVar[str] = "queries"
@@ -130,7 +102,7 @@ class Learner:
         return None, None
 
     def steps_of(self, rows: int) -> int:
-        return math.ceil(rows / (self.params.batch_size * self.params.accumulate))
+        return math.ceil(rows / self.params.batch_size)
 
     @property
     def epoch(self) -> int:
@@ -141,8 +113,47 @@ class Learner:
         return self.params.max_steps or math.ceil(self.params.epochs * self.epoch)
 
 
+class RankedLearner(Learner):
+    """A model that scores the n candidates of queries; each query has `qid`, `docids`, `targets` and `positive`.
+
+    Attributes:
+        checked: validation queries; at_once: how many are scored together.
+        own: targets of a loss that are no distribution, (n,), of a query.
+    """
+
+    checked: Sequence[Any]
+    at_once: int = 32
+    own: Callable[[Any], np.ndarray] | None = None
+
+    def __init__(self, start: Start, params: Any, made: Mapping[str, Any], content: Sequence[Any]) -> None:
+        super().__init__(start, params, made, content)
+        self.ranking: Loss = params.ranking
+
+    @abstractmethod
+    def scored(self, lists: Sequence[Any]) -> Iterable[np.ndarray]:
+        """(n,) float32: scores of the candidates of each query."""
+
+    def validation(self) -> Validation:
+        """Means over validation queries, whatever the order of queries and candidates."""
+        measured, positives = list[tuple[float, ...]](), list[tuple[int, float]]()
+        for start in range(0, len(self.checked), self.at_once):
+            lists = self.checked[start : start + self.at_once]
+            for one, found in zip(lists, self.scored(lists), strict=True):
+                order, seed = np.argsort(np.asarray(one.docids)), [self.params.seed, int(fingerprint(one.qid), 16)]
+                ranks = rank_positives(found[order], np.asarray(one.positive)[order], seed)
+                given = found, one.targets, one.positive, self.own(one) if self.own else one.targets
+                scores, targets, positive, aims = (torch.as_tensor(part)[None] for part in given)
+                valid = torch.ones_like(positive)
+                losses = self.ranking(scores, aims, positive, valid), divergence(scores, targets, valid)
+                measured.append((*map(float, losses), *ranking_measures(ranks)))
+                shares = torch.softmax(scores[0], dim=0)[positive[0]].sort(descending=True).values
+                positives += zip(ranks.tolist(), shares.tolist(), strict=True)
+        means: Any = pandas.DataFrame(measured, columns=["loss", "kl", "RR@10", "nDCG@10"]).mean().fillna(0)
+        return Validation(means.to_dict(), positives)
+
+
 class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.private
-    """Trains a learner; random draws depend on seed, step and pass alone.
+    """Trains a learner; random draws depend on seed and step alone.
 
     Attributes:
         before: the validation of the start.
@@ -152,11 +163,10 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
     def __init__(self, learner: Any, folder: Path, device: str) -> None:
         params, every = learner.params, learner.params.evaluate_every or learner.epoch
         self.learner, self.params = learner, params
-        self.seen, self.seconds, self._pass = 0, 0.0, -1
+        self.seen, self.seconds = 0, 0.0
         arguments = transformers.TrainingArguments(
             output_dir=str(folder),
             per_device_train_batch_size=params.batch_size,
-            gradient_accumulation_steps=params.accumulate,
             max_steps=learner.steps,
             learning_rate=params.learning_rate,
             weight_decay=params.weight_decay,
@@ -188,7 +198,6 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
             optimizers=learner.optimizers(learner.steps, every),
             callbacks=[transformers.EarlyStoppingCallback(params.patience)] if params.patience else [],
         )
-        self.model_accepts_loss_kwargs = False  # the loss is a mean: passes are averaged before a step
         self.remove_callback(transformers.PrinterCallback)
         self.before = self.validation()
 
@@ -196,8 +205,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         learner, step = self.learner, int(self.state.global_step)
         command.tell(lambda: f"step {step + 1} of {self.state.max_steps}")
         self.seen += inputs.pop("rows")
-        self._pass = self._pass + 1 if learner.step == step else 0
-        learner.step, learner.rng = step, np.random.default_rng([self.params.seed, step, self._pass])
+        learner.step, learner.rng = step, np.random.default_rng([self.params.seed, step, 0])
         loss: Tensor = learner.loss(inputs)
         if not torch.isfinite(loss):
             raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower {argument('learning_rate')}")
