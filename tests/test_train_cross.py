@@ -123,13 +123,13 @@ def command(world: Path, tiny: Path, *argv: str) -> list[str]:
 @pytest.mark.long
 def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = ["--labels", str(world / "labels.parquet")]
-    assert main(command(world, tiny, *labels, "--loss", "listnet")) == 0
+    assert main(command(world, tiny, *labels, "--loss", "bce")) == 0
     said = capsys.readouterr()
     assert "nDCG@10\tbefore" in said.out
     assert "of 3 is best on validation nDCG@10 (3 queries)" in said.err
     assert "warning: 3 validation queries, fewer than 100: which step is best is mostly chance" in said.err
     record = json.loads((world / "out" / "training.json").read_text())
-    assert (record["model"], record["params"]["loss"]) == ("cross", "listnet")
+    assert (record["model"], record["params"]["loss"]) == ("cross", "bce")
     assert record["labels"] == {"method": "words in common"}
     unmoved = ["--learning-rate", "1e-30", "--output", str(world / "unmoved")]
     assert main([*command(world, tiny, *labels), *unmoved]) == 0

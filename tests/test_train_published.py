@@ -69,18 +69,17 @@ def test_a_plateau_is_that_of_torch(seed: int) -> None:
 
     Its floor is the final share of the highest rate.
     """
-    params = replace(PLATEAU, plateau_patience=40, plateau_cooldown=25, plateau_factor=0.9)
+    params = replace(PLATEAU, plateau_patience=4000)
     rates = (1e-3, 1e-4)
-    ours = schedule_of(params, 4000, 10, rates)
+    ours = schedule_of(params, 400_000, 1000, rates)
     theirs = torch.optim.SGD([{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": rate} for rate in rates])
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
-        theirs, factor=0.9, patience=4, cooldown=2, threshold=1e-3, min_lr=[0.3 * rate for rate in rates]
+        theirs, factor=0.707, patience=4, cooldown=3, threshold=1e-3, min_lr=[0.3 * rate for rate in rates]
     )
     rng, loss, seen = np.random.default_rng(seed), 5.0, set()
     for validation in range(400):
-        for _ in range(10):
-            ours.optimizer.step()
-            ours.step()
+        ours.optimizer.step()
+        ours.step()
         loss *= float(rng.choice([0.99, 1.0, 1.001]))
         ours.observe(loss)
         plateau.step(loss)
@@ -89,7 +88,7 @@ def test_a_plateau_is_that_of_torch(seed: int) -> None:
         seen.add(found[0])
         if validation == 200:  # as after a kill: the state goes through a file of plain values
             state = torch.utils._pytree.tree_map(lambda value: value, ours.state_dict())
-            ours = schedule_of(params, 4000, 10, rates)
+            ours = schedule_of(params, 400_000, 1000, rates)
             for group, rate in zip(ours.optimizer.param_groups, found, strict=True):
                 group["lr"] = rate
             ours.load_state_dict(state)

@@ -57,7 +57,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("late:document_length=65,dimension=16", "document_length=65: "),
         ("late:similarity=cosine", "similarity='cosine': expected one of maxsim, l2"),
         ("sparse:architecture=doc,lambda_q=0.1", "lambda_q=0.1: expected none with the architecture doc"),
-        ("sparse:query_weights=counts", "query_weights=counts: expected none with the architecture max"),
         ("query:plateau_patience=9", "plateau_patience=9: expected none with the schedule linear"),
         ("query:loss=margin-mse,random_negatives=3", "random_negatives=3: expected none with the loss margin-mse"),
         ("query", "--index missing: expected with --model query"),

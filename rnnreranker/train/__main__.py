@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     key = request.training.params.key_measure  # type: ignore[attr-defined]
     command.say(
         f"{request.output}: step {trained.best_step} of {trained.steps} is best on validation {key} ({validated}); "
-        f"trained {trained.queries_per_second:.0f} {trained.unit}/s"
+        f"trained {trained.seconds:.0f} s"
     )
     return 0
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 BLOCK = 8192  # rows fetched at a time
 PAD = -1  # where a batch has no row
+COOLDOWN = 3000  # steps after a cut of a plateau's learning rate that are not counted
 TOKENS = {"cpu": 2**7, "cuda": 2**17}  # padded tokens of the queries that go through the encoder together
 
 
@@ -202,10 +203,10 @@ def encoded(encoder: QueryEncoder, batch: Batch, pooled: bool = True) -> Tensor:
 
     def compute(part: dict[str, Tensor]) -> Tensor:
         tokens, attention = part["input_ids"], part["attention_mask"]
+        states = encoder.states(tokens, attention)
         if pooled:
-            vectors: Tensor = encoder(tokens, attention)
-            return vectors
-        return pad(encoder.states(tokens, attention) * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
+            return encoder.pool(states, attention)
+        return pad(states * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
 
     return by_length(batch_to_device(batch.features, encoder.inverse_temperature.device), compute, TOKENS)
 
@@ -214,7 +215,7 @@ class Schedule(LRScheduler):
     """The learning rate of every group by step: warm-up, then linear decay or a plateau.
 
     Plateau: the validation losses cut the peak rates as in torch's ReduceLROnPlateau, down to `final_ratio` of them;
-    patience and cool-down of `params` are steps, here turned into validations.
+    patience and cool-down are steps, here turned into validations. Other values are those of the authors' program.
 
     steps: of the training; every: steps between validations. All attributes are plain values, for checkpoints.
     """
@@ -225,10 +226,10 @@ class Schedule(LRScheduler):
         self.share, self.losses, self.plateau = 1.0, list[float](), dict[str, Any]()
         if params.schedule == "plateau":
             self.plateau = {
-                "factor": params.plateau_factor,
+                "factor": 0.707,
                 "patience": round(params.plateau_patience / every),
-                "cooldown": params.plateau_cooldown // every,
-                "threshold": params.plateau_threshold,
+                "cooldown": COOLDOWN // every,
+                "threshold": 1e-3,
                 "min_lr": self.final,
             }
         super().__init__(optimizer)
@@ -331,10 +332,8 @@ class CoderLearner(RankedLearner):
 def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:
     """`load_query_encoder` by the settings of a training, with frozen layers. InputError: too few layers."""
     own = {name: getattr(params, name) for name in ("dropout", "inverse_temperature", "learn_temperature")}
-    name, pooling, normalize = start
-    encoder, tokens, folder = load_query_encoder(
-        name, dimension, pooling=pooling, normalize=normalize, max_tokens=params.query_tokens, **own
-    )
+    given: Any = start._asdict() | own
+    encoder, tokens, folder = load_query_encoder(dimension=dimension, max_tokens=params.query_tokens, **given)
     model: Any = encoder.transformer
     if params.frozen_layers:
         stacks = [child for name, child in model.named_modules() if name in ("encoder.layer", "transformer.layer")]

@@ -166,8 +166,8 @@ class GroupInputs:
     def content(self) -> list[Any]:
         both = [*self.pools, *self.checked]
         candidates = [[one.qid, one.docids, one.targets.tolist(), one.positive.tolist()] for one in both]
-        texts = sorted(self.queries.items()), sorted(self.documents.items())
-        return [len(self.pools), candidates, texts, self.teacher and self.teacher.fingerprint, list(self.collection)]
+        texts = dict(self.queries), dict(self.documents)
+        return [len(self.pools), candidates, texts, self.teacher and self.teacher.fingerprint]
 
 
 def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:

@@ -38,20 +38,16 @@ class Loss(ABC):
     def __init__(self, params: Any = None) -> None:
         self.params: Any = params or self.Params()
 
+    @abstractmethod
     def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         """The mean over the queries of a batch, a scalar.
 
         Args:
             scores: (B, N) float, larger = closer, times the inverse temperature.
             targets: (B, N) float, sum to 1 over the valid candidates of a query.
-            positive: (B, N) bool, judged relevant.
+            positive: (B, N) bool, judged relevant; all are valid.
             valid: (B, N) bool, False at padding, whose values have no effect, NaN included.
         """
-        return self.mean_of(scores, targets, positive & valid, valid)
-
-    @abstractmethod
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """As a call; all tensors have one shape, and positives are valid."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class KlParams(Params):
 
 
 class KlLoss(Loss):
-    """KL(targets || softmax(scores)), averaged over the queries (001, Eq. 3).
+    """KL(targets || softmax(scores)), averaged over the queries (001, Eq. 3): ListNet and a constant.
 
     raise_positives sets positives to the highest target of their query, then normalises again (paper 002's program).
     """
@@ -68,21 +64,12 @@ class KlLoss(Loss):
     name = "kl"
     Params = KlParams
 
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         if self.params.raise_positives:
             highest = targets.where(valid, 0).amax(dim=1, keepdim=True)
             targets = highest.where(positive, targets).where(valid, 0)
             targets = targets / targets.sum(dim=1, keepdim=True).clamp(min=TINY)
         return divergence(scores, targets, valid)
-
-
-class ListNetLoss(Loss):
-    """-sum_c y_c log softmax(s)_c (ListNet, top one): `kl` and the entropy of the targets, which has no gradient."""
-
-    name = "listnet"
-
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        return mean_over((-targets.where(valid, 0) * log_shares(scores, valid)).sum(dim=1), valid.any(dim=1))
 
 
 class CrossEntropyLoss(Loss):
@@ -91,7 +78,7 @@ class CrossEntropyLoss(Loss):
     name = "cross-entropy"
     targets = False
 
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         return _over(-log_shares(scores, valid), positive)
 
 
@@ -101,7 +88,7 @@ class LceLoss(Loss):
     name = "lce"
     targets = False
 
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         rest = scores.where(valid & ~positive, LOW).logsumexp(dim=1, keepdim=True)  # (B, 1)
         return _over(_softplus(rest - scores.where(valid, 0)), positive)
 
@@ -119,7 +106,7 @@ class BceLoss(Loss):
     name = "bce"
     targets = False
 
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         return _over(_softplus((-scores).where(positive, scores).where(valid, 0)), valid)
 
 
@@ -139,7 +126,7 @@ class DistanceLoss(Loss):
     of_cosines = True
     Params = DistanceParams
 
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         alpha, relevance = self.params.alpha, 1 - ((1 - scores) / 2).where(valid, 1)  # 1 - f
         soft = (relevance - targets.where(valid, 0)) ** 2
         return _over(alpha * soft + (1 - alpha) * (relevance - positive.to(scores.dtype)) ** 2, valid)
@@ -154,7 +141,7 @@ class MarginMseLoss(Loss):
     name = "margin-mse"
     needs = frozenset({"teacher"})
 
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         known = valid & (targets.where(valid, 0) > 0)
         gaps = scores.where(known, 0) - targets.where(known, 1).log()  # a pair's error is the difference of two of them
         pairs = (known & positive).unsqueeze(2) & (known & ~positive).unsqueeze(1)
@@ -177,7 +164,7 @@ class MarginLoss(Loss):
     targets = False
     Params = MarginParams
 
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         return hinge(scores, positive, valid & ~positive, valid, self.params.margin)
 
 
@@ -209,7 +196,7 @@ class MultiTierLoss(Loss):
     name = "multi-tier"
     Params = MarginParams
 
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         others = valid & ~positive
         first = hinge(scores, positive, others, valid, self.params.margin)
         return first + hinge(scores, others & (targets > 0), others & (targets <= 0), valid, self.params.margin)

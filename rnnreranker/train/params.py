@@ -94,11 +94,10 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
         (loss.of_cosines, "inverse_temperature", f"{named}, which is of the cosines themselves"),
         (
             own.get("schedule") == "linear",
-            "plateau_factor plateau_patience plateau_threshold plateau_cooldown",
+            "plateau_patience",
             "the schedule linear, which ends by itself",
         ),
         (own.get("architecture") == "doc", "lambda_q", "the architecture doc, without a query model"),
-        (own.get("architecture") == "max", "query_weights", "the architecture max, whose queries the model weighs"),
     ):
         for name in unread.split():
             if holds and name in values and own[name]:
@@ -148,14 +147,11 @@ class TrainParams(RankedParams):
     final_ratio: float = setting(
         0.1, "last (linear) or lowest (plateau) learning rate, as a share of the peak", at_least=0, at_most=1
     )
-    plateau_factor: float = setting(0.707, "factor of the learning rate at a cut (plateau)", at_least=0, at_most=0.999)
     plateau_patience: int = setting(
         8000,
         "patience in validations before the learning rate is cut (plateau)",
         at_least=1,
     )
-    plateau_threshold: float = setting(1e-3, "relative gain that counts as better (plateau)", at_least=0)
-    plateau_cooldown: int = setting(3000, "steps after a cut that are not counted (plateau)", at_least=0)
     dropout: float | None = setting(None, "dropout of the encoder; none = as in its config.json", at_least=0, at_most=1)
     inverse_temperature: float | None = temperature_setting()
     learn_temperature: bool = setting(True, "inverse temperature trained with the encoder")
@@ -246,10 +242,6 @@ class SparseParams(OneLengthParams):
     learning_rate: float = 2e-5
     architecture: Literal["max", "doc"] = setting(
         "max", "SPLADE-max, or SPLADE-doc, whose queries are their words, without a model"
-    )
-    query_weights: Literal["binary", "counts"] = setting(
-        "binary",
-        "weights of a query's words in SPLADE-doc: 1 each, as in the authors' program, or their counts; search alike",
     )
     lambda_q: float = setting(3e-4, "weight of the regularisation of queries; doc has none", at_least=0)
     lambda_d: float = setting(1e-4, "weight of the FLOPS of documents", at_least=0)

@@ -271,7 +271,7 @@ class Trained:
         path: the folder of the model; record: content of its `training.json`.
         best_step: step of the written weights, 0 if the start was best; measures: of its validation.
         history: step and measures of each validation.
-        queries_per_second: trained queries, or texts (`unit`), a second; seconds: without validations.
+        seconds: of training, without validations.
     """
 
     path: Path
@@ -279,10 +279,8 @@ class Trained:
     steps: int
     measures: dict[str, float]
     history: tuple[dict[str, float], ...]
-    queries_per_second: float
     seconds: float
     record: dict[str, Any]
-    unit: str = "queries"
 
 
 def train_model(

@@ -13,7 +13,7 @@ import torch
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from torch import Tensor
-from torch.nn.functional import mse_loss
+from torch.nn.functional import cross_entropy, mse_loss
 from transformers import BertConfig, BertForMaskedLM, BertTokenizer, DataCollatorForLanguageModeling
 
 from rnnreranker.base.command import counted, progress, say
@@ -42,8 +42,6 @@ class MaskedLearner(Learner):
 
     start: a masked-language model; "none" = a new one. inputs: training and validation texts.
     """
-
-    unit = "texts"
 
     def __init__(self, start: Start, params: Any, inputs: tuple[Sequence[str], Sequence[str]], device: str) -> None:
         made = {"validation_texts": len(inputs[1]), "training_texts": len(inputs[0])}
@@ -82,8 +80,8 @@ class MaskedLearner(Learner):
         for tokens, targets in self._checked:
             guessed = targets != UNMASKED
             own, logits = targets[guessed], self.model(input_ids=tokens.to(self.model.device)).logits
-            logs = logits.cpu()[guessed].double().log_softmax(dim=1)
-            parts.append(torch.stack([-logs.gather(1, own[:, None])[:, 0], logs.argmax(dim=1) == own]))
+            logits = logits.cpu()[guessed].double()
+            parts.append(torch.stack([cross_entropy(logits, own, reduction="none"), logits.argmax(dim=1) == own]))
         loss, right = torch.cat(parts, dim=1).mean(dim=1).nan_to_num().tolist()
         return Validation({"loss": loss, "accuracy": right})
 
@@ -161,8 +159,6 @@ Example = tuple[Pieces, dict[int, float]]  # a text in pieces, and target weight
 
 class TermLearner(Learner):
     """Learns weights of words: eq. 4 of paper 004, as a mean over tokens of words."""
-
-    unit = "texts"
 
     def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
         super().__init__(start, params, inputs.made, [inputs.content])

@@ -219,7 +219,8 @@ class DualLearner(TwoSidedLearner):
         if params.towers == "separate":
             tower = [Router.for_query_document(tower, copy.deepcopy(tower))]
         self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        self.model = assembled(SentenceTransformer, tower, self.prompts, device)
+        how: Any = {"device": device, "prompts": self.prompts, "similarity_fn_name": "dot"}
+        self.model = SentenceTransformer(modules=tower, **how)
 
     def scores(self, query: Features, document: Features) -> Tensor:
         """Cosines times the inverse temperature."""
@@ -228,12 +229,6 @@ class DualLearner(TwoSidedLearner):
     def vectors(self, features: Features, kind: TextKind) -> Tensor:
         """(b, d): vectors of texts."""
         return by_length(features, lambda part: self.model(part, task=kind)["sentence_embedding"])
-
-
-def assembled(kind: Any, modules: list[Any], prompts: Mapping[TextKind, str], device: str) -> Any:
-    """A model of sentence-transformers, without empty prompts in its files."""
-    own = {name: prompt for name, prompt in prompts.items() if prompt}
-    return kind(modules=modules, device=device, prompts=own, similarity_fn_name="dot")
 
 
 SIZE = 300  # numbers of an embedding
@@ -314,21 +309,23 @@ class SparseLearner(TwoSidedLearner):
         own = read_settings(self.folder)
         self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
         transformer = Transformer(str(path), transformer_task="fill-mask", max_seq_length=limit)
-        self.model = assembled(SparseEncoder, [transformer, SpladePooling("max")], self.prompts, device)
+        how: Any = {"device": device, "prompts": self.prompts, "similarity_fn_name": "dot"}
+        self.model = SparseEncoder(modules=[transformer, SpladePooling("max")], **how)
         self._head = transformer.model.get_output_embeddings()
         words_of(self.model.tokenizer, len(self._head.weight), path)
-        self._known = transformer.model.config.model_type in KNOWN  # one linear layer makes the logits
+        self._known = self._head.bias is not None and transformer.model.config.model_type in KNOWN  # a linear layer
         if self._known:
             self._head.forward = lambda states: states
 
     def features(self, texts: list[str], kind: TextKind) -> Features:
-        """As of every model; queries of SPLADE-doc have their words, (b, V): 1 or the count of each."""
+        """As of every model; queries of SPLADE-doc have their words, (b, V): 1 each, as in the authors' program."""
         if kind == "document" or self.params.architecture != "doc":
             return super().features(texts, kind)
         tokens = self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        counts = [torch.tensor(own, dtype=torch.int64).bincount(minlength=len(self._head.weight)) for own in tokens]
-        most = 1.0 if self.params.query_weights == "binary" else math.inf
-        return {"words": torch.stack(counts).float().clamp(max=most)}
+        weights = torch.zeros(len(texts), len(self._head.weight))
+        for row, own in zip(weights, tokens, strict=True):
+            row[own] = 1
+        return {"words": weights}
 
     def weights(self, features: Features) -> Tensor:
         """(b, V): log(1 + relu(max over tokens of the logits)), or given words."""
@@ -338,32 +335,29 @@ class SparseLearner(TwoSidedLearner):
         if not self._known:
             weights: Tensor = self.model(features)["sentence_embedding"]
             return weights
-        head, hidden = self._head, self.model[0](features)["token_embeddings"]
-        bias = torch.zeros_like(head.weight[:, 0]) if head.bias is None else head.bias
-        return torch.log1p(largest_logits(hidden, features["attention_mask"], head.weight, bias))
+        hidden = self.model[0](features)["token_embeddings"]
+        return largest_logits(hidden, features["attention_mask"], self._head.weight, self._head.bias).log1p()
 
     def scores(self, query: Features, document: Features) -> Tensor:
         return self.weights(query) @ self.weights(document).T
 
     def losses(self, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """The loss, and the weighted regularisation of documents and of queries, which rises quadratically."""
+        """The loss, and the weighted FLOPS of documents and of queries, whose weights rise quadratically.
+
+        FLOPS: sum over words of the squared mean weight.
+        """
         queries, documents = self.weights(inputs["query"]), self.weights(inputs["document"])
         params, rise = self.params, self.params.regularizer_warmup
         rise = int(rise if rise >= 1 else rise * self.steps)
         share = 1.0 if self.step >= rise else (self.step / rise) ** 2
         return (
             self.ranked(queries @ documents.T, inputs),
-            flops(documents) * (params.lambda_d * share),
-            flops(queries) * (0.0 if params.architecture == "doc" else params.lambda_q * share),
+            documents.mean(dim=0).square().sum() * (params.lambda_d * share),
+            queries.mean(dim=0).square().sum() * (0.0 if params.architecture == "doc" else params.lambda_q * share),
         )
 
     def loss(self, inputs: Any) -> Tensor:
         return torch.stack(self.losses(inputs)).sum()
-
-
-def flops(weights: Tensor) -> Tensor:
-    """Sum over words of the squared mean of (b, V) weights."""
-    return torch.sum(torch.mean(weights, dim=0) ** 2)
 
 
 class LateLearner(TwoSidedLearner):
@@ -389,7 +383,7 @@ class LateLearner(TwoSidedLearner):
 
     def tokens(self, features: Features, kind: TextKind) -> tuple[Tensor, Tensor]:
         """Vectors (n, t, d) float32, and which tokens count (n, t): none in blank texts."""
-        outputs = self.model({name: value for name, value in features.items() if name != WRITTEN}, task=kind)
+        outputs = self.model(dict(features), task=kind)
         return outputs["token_embeddings"].float(), outputs["attention_mask"].bool() & features[WRITTEN]
 
     def scores(self, query: Features, document: Features) -> Tensor:

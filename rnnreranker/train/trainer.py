@@ -7,6 +7,7 @@ import shutil
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -72,14 +73,12 @@ class Learner:
     evaluation mode; `save(folder)`, which writes the model into an existing folder.
 
     Attributes:
-        unit: rows of `training`: queries or texts.
         in_order: whether `training` lists the rows of all epochs in order.
         folder: of the start, None = a new model; encoder: its name.
         made: inputs, for the record; content: inputs, for the fingerprint of checkpoints.
         step: steps taken; rng: of this step.
     """
 
-    unit: ClassVar[str] = "queries"
     in_order: ClassVar[bool] = False
     model: Any
     folder: Path | None = None
@@ -125,9 +124,10 @@ class RankedLearner(Learner):
     at_once: int = 32
     own: Callable[[Any], np.ndarray] | None = None
 
-    def __init__(self, start: Start, params: Any, made: Mapping[str, Any], content: Sequence[Any]) -> None:
-        super().__init__(start, params, made, content)
-        self.ranking: Loss = params.ranking
+    @cached_property
+    def ranking(self) -> Loss:
+        loss: Loss = self.params.ranking
+        return loss
 
     @abstractmethod
     def scored(self, lists: Sequence[Any]) -> Iterable[np.ndarray]:
@@ -138,10 +138,10 @@ class RankedLearner(Learner):
         measured, positives = list[tuple[float, ...]](), list[tuple[int, float]]()
         for start in range(0, len(self.checked), self.at_once):
             lists = self.checked[start : start + self.at_once]
-            for one, found in zip(lists, self.scored(lists), strict=True):
+            for one, own in zip(lists, self.scored(lists), strict=True):
                 order, seed = np.argsort(np.asarray(one.docids)), [self.params.seed, int(fingerprint(one.qid), 16)]
-                ranks = rank_positives(found[order], np.asarray(one.positive)[order], seed)
-                given = found, one.targets, one.positive, self.own(one) if self.own else one.targets
+                ranks = rank_positives(own[order], np.asarray(one.positive)[order], seed)
+                given = own, one.targets, one.positive, self.own(one) if self.own else one.targets
                 scores, targets, positive, aims = (torch.as_tensor(part)[None] for part in given)
                 valid = torch.ones_like(positive)
                 losses = self.ranking(scores, aims, positive, valid), divergence(scores, targets, valid)
@@ -157,13 +157,13 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
 
     Attributes:
         before: the validation of the start.
-        seen: trained rows; seconds: without validations.
+        seconds: without validations.
     """
 
     def __init__(self, learner: Any, folder: Path, device: str) -> None:
         params, every = learner.params, learner.params.evaluate_every or learner.epoch
         self.learner, self.params = learner, params
-        self.seen, self.seconds = 0, 0.0
+        self.seconds = 0.0
         arguments = transformers.TrainingArguments(
             output_dir=str(folder),
             per_device_train_batch_size=params.batch_size,
@@ -194,7 +194,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
             args=arguments,
             train_dataset=learner.training,
             eval_dataset=learner.training,  # never read: `evaluate` validates as the learner does
-            data_collator=lambda rows: {"rows": len(rows), **learner.batch(rows)},
+            data_collator=learner.batch,
             optimizers=learner.optimizers(learner.steps, every),
             callbacks=[transformers.EarlyStoppingCallback(params.patience)] if params.patience else [],
         )
@@ -204,7 +204,6 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
         learner, step = self.learner, int(self.state.global_step)
         command.tell(lambda: f"step {step + 1} of {self.state.max_steps}")
-        self.seen += inputs.pop("rows")
         learner.step, learner.rng = step, np.random.default_rng([self.params.seed, step, 0])
         loss: Tensor = learner.loss(inputs)
         if not torch.isfinite(loss):
@@ -228,11 +227,10 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         return named
 
     def validation(self) -> Validation:
-        model, was_training = self.learner.model, self.learner.model.training
+        """Validate in evaluation mode, which each step of training leaves again."""
         with torch.no_grad():
-            model.eval()
+            self.learner.model.eval()
             validation: Validation = self.learner.validation()
-            model.train(was_training)
         return validation
 
     def train_to_end(self, resumed: Path | None) -> Validation:
@@ -296,8 +294,7 @@ def fit(kind: str, learns: Any, start: Start, params: Any, inputs: Any, output: 
         learner.save(written)
         write_json(written / RECORD, record)
     shutil.rmtree(folder, ignore_errors=True)
-    speed, seconds = trainer.seen / trainer.seconds, trainer.seconds
-    return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)
+    return Trained(output, best, steps, after.measures, tuple(history), trainer.seconds, record)
 
 
 def start_of(name: str, what: str, wanted: int | None, kind: str = "AutoModel") -> tuple[Path, Path, Any, int]:

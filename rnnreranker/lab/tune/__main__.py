@@ -37,7 +37,7 @@ queries give the printed values. `python -m rnnreranker methods NAME` lists sett
   python -m rnnreranker.tune train --index my-index --topics train.tsv --qrels train.qrels \\
       --output my.yaml --storage trials
   python -m rnnreranker.tune train --index my-index --topics train.tsv --qrels train.qrels \\
-      --arms 'mine:labels="joint:context=40,n_max=8"' --model query:epochs=3,batch_size=16 --loss listnet
+      --arms 'mine:labels="joint:context=40,n_max=8"' --model query:epochs=3,batch_size=16 --loss margin
   python -m rnnreranker.labels --preset my.yaml --run run.txt --index my-index \\
       --topics train.tsv --qrels train.qrels --output labels.parquet
   python -m rnnreranker.train --preset my.yaml --labels labels.parquet --index my-index \\

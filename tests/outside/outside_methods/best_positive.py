@@ -24,7 +24,7 @@ class BestPositive(Loss):
     name = "best-positive"
     Params = BestPositiveParams
 
-    def mean_of(
+    def __call__(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
     ) -> torch.Tensor:
         """See the class."""
