@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 BLOCK = 8192  # rows fetched at a time
 PAD = -1  # where a batch has no row
-COOLDOWN = 3000  # steps after a cut of a plateau's learning rate that are not counted
 TOKENS = {"cpu": 2**7, "cuda": 2**17}  # padded tokens of the queries that go through the encoder together
 
 
@@ -83,29 +82,25 @@ def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, inde
 class Sample(NamedTuple):
     """One query with its n candidates.
 
-    rows: (n,) int64, of the source; targets: (n,) float32, sum to 1; positive: (n,) bool.
+    docids: (n,) int64, rows of the documents in the source; targets: (n,) float32, sum to 1; positive: (n,) bool.
     """
 
     qid: str
-    rows: Tensor
+    docids: Tensor
     targets: Tensor
     positive: Tensor
 
-    @property
-    def docids(self) -> Tensor:
-        return self.rows
-
 
 def read_samples(
-    labels: SoftLabels, source: VectorSource, candidates: int | None, qids: Collection[str] | None = None
+    labels: SoftLabels, source: VectorSource, candidates: int | None, qids: Collection[str]
 ) -> tuple[list[Sample], int]:
-    """Samples, and the number of candidates without a vector; qids: None = all queries.
+    """Samples of these queries, and the number of candidates without a vector.
 
     A query keeps its positives, candidates with probability, and others in order up to `candidates` (None = all).
     Queries without probability are dropped. InputError: no query remains.
     """
     samples, lost = [], 0
-    for one in labels if qids is None else (one for one in labels if one.qid in qids):
+    for one in (one for one in labels if one.qid in qids):
         rows, first = np.asarray(source.rows(one.docids), dtype=np.int64), one.positive | (one.targets > 0)
         kept = rows >= 0
         lost += int((~kept).sum())
@@ -221,14 +216,14 @@ class Schedule(LRScheduler):
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, params: TrainParams, steps: int, every: int) -> None:
-        self.warmup = int(params.warmup) if params.warmup >= 1 else int(params.warmup * steps)
+        self.warmup = int(params.warmup * (1 if params.warmup >= 1 else steps))
         self.rest, self.final = max(steps - self.warmup, 1), params.final_ratio
         self.share, self.losses, self.plateau = 1.0, list[float](), dict[str, Any]()
         if params.schedule == "plateau":
             self.plateau = {
                 "factor": 0.707,
                 "patience": round(params.plateau_patience / every),
-                "cooldown": COOLDOWN // every,
+                "cooldown": 3000 // every,
                 "threshold": 1e-3,
                 "min_lr": self.final,
             }
@@ -269,7 +264,7 @@ class CoderLearner(RankedLearner):
         samples, lost = read_samples(labels, source, params.candidates, set(labels.qids) - held_out)
         checked, more_lost = read_samples(validation or labels, source, None, held_out)
         checked = checked[: params.validation_queries]
-        rows = torch.cat([one.rows for one in (*samples, *checked)]).unique().numpy()
+        rows = torch.cat([one.docids for one in (*samples, *checked)]).unique().numpy()
         rows = np.arange(len(source.docids)) if params.random_negatives else rows
         self._table = CandidateVectors(source, rows)
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
@@ -317,10 +312,7 @@ class CoderLearner(RankedLearner):
 
     def scored(self, lists: Sequence[Sample]) -> Iterable[np.ndarray]:
         scores = score(self.model, self._table, batch_of(lists, self._cut, self._tokens)).cpu().numpy()
-        return [row[: len(one.rows)] for one, row in zip(lists, scores, strict=True)]
-
-    def beside(self) -> dict[str, float]:
-        return {"inverse_temperature": self.model.inverse_temperature.item()}
+        return [row[: len(one.docids)] for one, row in zip(lists, scores, strict=True)]
 
     def save(self, folder: Path) -> None:
         assert self.folder is not None

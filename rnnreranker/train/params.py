@@ -179,7 +179,7 @@ class GroupParams(RankedParams):
     @property
     def of_batch(self) -> bool:
         """Whether documents of other groups of a batch are negatives."""
-        return self.ranking.over_batch or bool(getattr(self, "in_batch_negatives", False))
+        return self.ranking.over_batch or getattr(self, "in_batch_negatives", False)
 
     @property
     def at_random(self) -> bool:

@@ -52,8 +52,9 @@ class MaskedLearner(Learner):
             if longest > POSITIONS:
                 raise InputError(f"max_length={longest}: expected an integer <= {POSITIONS}")
         else:
-            what = "a masked-language model", params.max_length, "AutoModelForMaskedLM"
-            self.folder, path, self.model, longest = start_of(start.name, *what)
+            self.folder, path, self.model, longest = start_of(
+                start.name, "a masked-language model", params.max_length, "AutoModelForMaskedLM"
+            )
             self._tokenizer = fast_tokenizer(path)
         self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
         self.training, texts = (
@@ -233,6 +234,5 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     for (qid, docid), words in zip(pairs, source.analyser.words([topics[qid] for qid, _ in pairs]), strict=True):
         weights = {word: of_documents[docid].get(word, 0.0) for word in words}
         sides[qid in held_out].append(WeighedText(topics[qid], weights))
-    read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in side] for side in sides))
     made = {"labels": labels.metadata, "terms": source.params.to_dict(), "validation_queries": len(held_out)}
-    return TermInputs(*sides, source.params, made, fingerprint(read, source.fingerprint))
+    return TermInputs(*sides, source.params, made, fingerprint(sides, source.fingerprint))

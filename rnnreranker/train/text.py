@@ -21,7 +21,6 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import find
 from rnnreranker.base.settings import hints_of
 from rnnreranker.encode.coder import COSINE_SCALE
 from rnnreranker.encode.kinds import cut_texts
@@ -32,6 +31,7 @@ from rnnreranker.encode.transformer import KNOWN, TorchModel, check_vocabulary
 from rnnreranker.encode.words.analysis import language_of, words
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.groups import Group, GroupInputs, Groups, scaled_labels
+from rnnreranker.train.losses import InfoNceLoss
 from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import Similarity
 from rnnreranker.train.request import Start
@@ -109,16 +109,11 @@ def tensors(features: Mapping[str, Any]) -> Features:
 
 
 class TwoSidedLearner(GroupLearner):
-    """A model that encodes queries and documents separately.
-
-    prompts: prefixes of texts, by kind.
-    """
-
-    prompts: Mapping[TextKind, str]
+    """A model that encodes queries and documents separately, each after its prompt."""
 
     def features(self, texts: list[str], kind: TextKind) -> Features:
         """Inputs of the model: tensors, padded on the right."""
-        return tensors(self.model.preprocess(texts, prompt=self.prompts[kind] or None, task=kind))
+        return tensors(self.model.preprocess(texts, prompt=self.model.prompts[kind] or None, task=kind))
 
     @abstractmethod
     def scores(self, query: Features, document: Features) -> Tensor:
@@ -149,7 +144,7 @@ class TwoSidedLearner(GroupLearner):
         """The loss of scores (B, U)."""
         loss: Tensor = self.ranking(scores.gather(1, inputs["columns"]), **inputs["label"])
         if "contrast" in inputs:
-            loss = loss + self.params.contrast * find("loss", "info-nce")()(scores, **inputs["contrast"])
+            loss = loss + self.params.contrast * InfoNceLoss()(scores, **inputs["contrast"])
         return loss
 
     def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
@@ -218,9 +213,7 @@ class DualLearner(TwoSidedLearner):
             )
         if params.towers == "separate":
             tower = [Router.for_query_document(tower, copy.deepcopy(tower))]
-        self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        how: Any = {"device": device, "prompts": self.prompts, "similarity_fn_name": "dot"}
-        self.model = SentenceTransformer(modules=tower, **how)
+        self.model = SentenceTransformer(modules=tower, **how_of(own, device))
 
     def scores(self, query: Features, document: Features) -> Tensor:
         """Cosines times the inverse temperature."""
@@ -229,6 +222,12 @@ class DualLearner(TwoSidedLearner):
     def vectors(self, features: Features, kind: TextKind) -> Tensor:
         """(b, d): vectors of texts."""
         return by_length(features, lambda part: self.model(part, task=kind)["sentence_embedding"])
+
+
+def how_of(own: ModelSettings, device: str) -> dict[str, Any]:
+    """How a model of sentence-transformers with these settings is made."""
+    prompts = {"query": own.query_prompt, "document": own.document_prompt}
+    return {"device": device, "prompts": prompts, "similarity_fn_name": "dot"}
 
 
 SIZE = 300  # numbers of an embedding
@@ -304,13 +303,12 @@ class SparseLearner(TwoSidedLearner):
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs)
-        what = "a sparse encoder"
-        self.folder, path, _, limit = start_of(start.name, what, params.max_length, "AutoModelForMaskedLM")
+        self.folder, path, _, limit = start_of(
+            start.name, "a sparse encoder", params.max_length, "AutoModelForMaskedLM"
+        )
         own = read_settings(self.folder)
-        self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
         transformer = Transformer(str(path), transformer_task="fill-mask", max_seq_length=limit)
-        how: Any = {"device": device, "prompts": self.prompts, "similarity_fn_name": "dot"}
-        self.model = SparseEncoder(modules=[transformer, SpladePooling("max")], **how)
+        self.model = SparseEncoder(modules=[transformer, SpladePooling("max")], **how_of(own, device))
         self._head = transformer.model.get_output_embeddings()
         words_of(self.model.tokenizer, len(self._head.weight), path)
         self._known = self._head.bias is not None and transformer.model.config.model_type in KNOWN  # a linear layer
@@ -373,7 +371,8 @@ class LateLearner(TwoSidedLearner):
         with loading(self.folder, "a late-interaction encoder"):
             late = TorchModel("late-encoder", self.folder, device)
             cut_texts([late], self.folder, **{name: getattr(params, name) for name in hints_of(LateEncoderParams)})
-            self.model, self.prompts, own = late.modules, late.about["prompts"], late.about["dimension"]
+            self.model, own = late.modules, late.about["dimension"]
+            self.model.prompts = late.about["prompts"]
             check_vocabulary(self.folder, self.model[0].model)
         if params.dimension not in (None, own):
             raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {start.name} has")

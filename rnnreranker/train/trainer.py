@@ -89,10 +89,6 @@ class Learner:
         self.encoder, self.params = None if start.name == NOTHING else start.name, params
         self.made, self.content = dict(made), content
 
-    def beside(self) -> dict[str, float]:
-        """Further values of the weights, for validations and the record."""
-        return {}
-
     def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
         """Optimizer and schedule, which may `observe` validation losses. None = AdamW; linear decay or a constant rate.
 
@@ -213,7 +209,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Validate and log; the start is the first candidate for the best weights."""
         step, begun = int(self.state.global_step), time.perf_counter()
-        measures = (self.validation() if step else self.before).measures | self.learner.beside()
+        measures = (self.validation() if step else self.before).measures
         self.seconds -= time.perf_counter() - begun
         self.log(measures)
         if hasattr(self.lr_scheduler, "observe"):
@@ -240,7 +236,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
             self.state = transformers.TrainerState.load_from_json(str(resumed / STATE))
         self.seconds -= time.perf_counter()
         if not self.state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]:
-            self.train(resume_from_checkpoint=str(resumed) if resumed else None)
+            self.train(resume_from_checkpoint=resumed and str(resumed))
         self.seconds += time.perf_counter()
         self._load_from_checkpoint(str(self.state.best_model_checkpoint))
         return self.validation()
@@ -248,8 +244,8 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
     @property
     def history(self) -> list[dict[str, float]]:
         """Step and measures of each validation, by name: a checkpoint sorts them."""
-        logs = [sorted(entry.items()) for entry in self.state.log_history if "loss" in entry]
-        return [{name: value for name, value in entry if name != "epoch"} for entry in logs]
+        logs = [entry for entry in self.state.log_history if "loss" in entry]
+        return [{name: entry[name] for name in sorted(entry.keys() - {"epoch"})} for entry in logs]
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         load_model(self.learner.model, Path(resume_from_checkpoint) / WEIGHTS)
@@ -286,8 +282,9 @@ def fit(kind: str, learns: Any, start: Start, params: Any, inputs: Any, output: 
     trainer = FitTrainer(learner, own, device)
     after = trainer.train_to_end(resumed)
     best, steps, history = int(trainer.state.best_global_step or 0), int(trainer.state.global_step), trainer.history
-    record = made | {"best_step": best, "steps": steps, "measures": after.measures}
-    record |= {**learner.beside(), "history": history}
+    record = made | {"best_step": best, "steps": steps, "measures": after.measures, "history": history}
+    if hasattr(learner.model, "inverse_temperature"):
+        record["inverse_temperature"] = learner.model.inverse_temperature.item()
     if after.positives:
         record["positives"] = {"before": trainer.before.positives, "after": after.positives}
     with folder_written_whole(output) as written:
