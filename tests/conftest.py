@@ -32,6 +32,22 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a BERT of two layers."""
+    from tiny_encoder import make_encoder
+
+    return make_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    """A folder with labels, topics and documents of the world of texts."""
+    from tiny_encoder import write_text_world
+
+    return write_text_world(tmp_path / "world")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that asks for the reference folder, so that `-m shared` selects them."""
     for item in items:

@@ -12,11 +12,10 @@ import pytest
 import torch
 from tiny_encoder import (
     make_documents,
-    make_encoder,
     make_group_inputs,
     make_text_labels,
     make_topics,
-    write_text_world,
+    train_words,
 )
 
 from rnnreranker.base.errors import InputError, ParameterError
@@ -30,18 +29,6 @@ from rnnreranker.train.request import Start, Trained
 from rnnreranker.train.text import in_batch
 
 QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_encoder(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Path:
-    folder = tmp_path / "world"
-    folder.mkdir()
-    return write_text_world(folder)
 
 
 def trained(tiny: Path, out: Path, params: CrossParams = QUICK, found: GroupInputs | None = None) -> Trained:
@@ -115,9 +102,7 @@ def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path
 
 
 def command(world: Path, tiny: Path, *argv: str) -> list[str]:
-    words = ["--model", "cross:group_size=4", "--topics", str(world / "topics.tsv"), "--encoder", str(tiny)]
-    words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
-    return [*words, "--max-steps", "3", *argv]
+    return train_words("cross:group_size=4", world, tiny, "--max-steps", "3", *argv)
 
 
 @pytest.mark.long

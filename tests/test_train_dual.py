@@ -19,15 +19,13 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group, GroupInputs, Groups, sampled
-from rnnreranker.train.models import Dual
 from rnnreranker.train.params import DualParams
-from rnnreranker.train.request import Start, Trained
+from rnnreranker.train.request import Start
 from tests.tiny_encoder import (
     make_documents,
-    make_encoder,
     make_group_inputs,
     make_topics,
-    write_text_world,
+    train_words,
 )
 
 pytest.importorskip("sentence_transformers")
@@ -59,11 +57,6 @@ def labels(scores: list[float], positive: list[int]) -> Labels:
     return Labels("q1", docids, np.array(scores, dtype=np.float32), targets, np.array(positive, dtype=bool))
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_encoder(tmp_path_factory.mktemp("bert"))
-
-
 def inputs() -> GroupInputs:
     """Training and validation queries are the same under other ids; labels are shares of words in common."""
     given = make_group_inputs()
@@ -72,10 +65,6 @@ def inputs() -> GroupInputs:
         return replace(one, scores=(one.scores / len(set(given.queries[one.qid].split()))).astype(np.float32))
 
     return replace(given, pools=[*map(scaled, given.pools)], checked=[*map(scaled, given.checked)])
-
-
-def trained(tiny: Path, out: Path, params: DualParams = QUICK, alpha: float = 0.5) -> Trained:
-    return Dual().train_on(inputs(), Start(str(tiny)), out, replace(params, loss=f"distance:alpha={alpha}"))
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
@@ -149,17 +138,9 @@ def test_a_query_has_as_many_random_documents_as_it_has_candidates() -> None:
     assert set(known) == set(COLLECTION) - {"p", "c1"}
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Path:
-    folder = tmp_path / "world"
-    folder.mkdir()
-    return write_text_world(folder)
-
-
 def command(world: Path, tiny: Path, *argv: str) -> list[str]:
-    words = ["--model", "dual", "--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
-    words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
-    return [*words, "--encoder", str(tiny), "--batch-size", "6", "--max-steps", "2", *argv]
+    few = ("--labels", str(world / "labels.parquet"), "--batch-size", "6", "--max-steps", "2")
+    return train_words("dual", world, tiny, *few, *argv)
 
 
 @pytest.mark.long

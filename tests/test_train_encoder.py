@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from labelers import soft_labels
-from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_encoder, make_source, make_topics, train_encoder
+from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_source, make_topics, train_encoder
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
@@ -19,11 +19,6 @@ from rnnreranker.train.coder import CandidateVectors, read_samples, start_encode
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
 from rnnreranker.train.trainer import rank_positives, ranking_measures
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="module")

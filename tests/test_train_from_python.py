@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_encoder import files_of, make_encoder, make_qrels, make_run, make_source, make_topics
+from tiny_encoder import files_of, make_qrels, make_run, make_source, make_topics
 
 import rnnreranker
 from rnnreranker import InputError, SoftLabels, train_model
@@ -20,11 +20,6 @@ from rnnreranker.train.__main__ import main
 from rnnreranker.train.request import check, hard_labels
 
 FORM = "query:epochs=1,candidates=8,seed=3"
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from rnnreranker import maxsim
 from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.labels.soft import Labels
@@ -110,13 +109,6 @@ def test_training_scores_are_those_of_the_product_token_by_token(
     assert expected[:, 3].tolist() == (
         [0, 0, 0, 0] if similarity == "maxsim" else [-lengths.get("query_length", 9)] * 3 + [0]
     )
-    if similarity == "maxsim":
-        encoder = LateEncoder.load(str(tiny), **lengths)
-        query = encoder.encode([TOPICS["q1"]], "query").vectors
-        documents = encoder.encode([TEXTS[docid] for docid in DOCIDS], "document")
-        np.testing.assert_allclose(
-            scores[0].numpy(), maxsim(query, documents.vectors, offsets=documents.offsets), atol=1e-5
-        )
 
 
 def test_scores_of_validation_are_those_of_training(tiny: Path) -> None:

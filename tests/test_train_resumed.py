@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from tiny_encoder import (
     files_of,
-    make_encoder,
     make_masked,
     make_qrels,
     make_run,
@@ -39,11 +38,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "a scorer of candidates alone": {"scorer": "feed-forward"},
     "a scorer of all candidates": {"scorer": "encoder"},
 }
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import torch
 from labelers import make_labeler
 from tiny_encoder import (
     DIMENSION,
-    make_encoder,
     make_qrels,
     make_queries,
     make_run,
@@ -45,11 +44,6 @@ def small(kind: str, **others: object) -> ScorerParams:
 def reranker(model: Path, source: VectorSource, topics: dict[str, str], **values: object) -> Reranker:
     params = make_params("reranker", "scorer", {"model": str(model), **values})
     return make_reranker("scorer", Inputs(topics=topics, vectors=source), params)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="module")

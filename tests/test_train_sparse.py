@@ -14,7 +14,7 @@ from tiny_encoder import (
     make_group_inputs,
     make_masked,
     make_topics,
-    write_text_world,
+    train_words,
 )
 
 from rnnreranker.base.errors import InputError
@@ -103,31 +103,14 @@ def test_margin_mse_of_a_group(tiny: Path) -> None:
     assert found.losses(batch)[0].item() == pytest.approx(np.square(errors).mean(), rel=1e-4)
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Path:
-    folder = tmp_path / "world"
-    folder.mkdir()
-    return write_text_world(folder)
-
-
-def command(world: Path, tiny: Path, *argv: str) -> list[str]:
-    words = ["--model", "sparse", "--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
-    words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
-    return [*words, "--encoder", str(tiny), "--batch-size", "6", "--max-steps", "2", *argv]
-
-
 def test_models_that_are_no_masked_language_models(world: Path, tmp_path: Path) -> None:
-    dense = tmp_path / "dense"
-    dense.mkdir()
-    make_encoder(dense)
+    labels, dense = ("--labels", str(world / "labels.parquet")), make_encoder(tmp_path / "dense")
     with pytest.raises(InputError, match=r"its weights lack cls.* expected a whole AutoModelForMaskedLM"):
-        main(command(world, dense))
-    other = tmp_path / "other"
-    other.mkdir()
-    make_masked(other)
+        main(train_words("sparse", world, dense, *labels))
+    other = make_masked(tmp_path / "other")
     from transformers import BertTokenizer
 
     (other / "vocab.txt").write_text((other / "vocab.txt").read_text() + "".join(f"more{n}\n" for n in range(9)))
     BertTokenizer(str(other / "vocab.txt"), model_max_length=64).save_pretrained(other)
     with pytest.raises(InputError, match="its tokenizer has token 53, its model 45 embeddings"):
-        main(command(world, other))
+        main(train_words("sparse", world, other, *labels))

@@ -155,6 +155,7 @@ def make_text_labels(hits: int = 12) -> SoftLabels:
 
 def write_text_world(folder: Path) -> Path:
     """The folder with labels.parquet, topics.tsv and documents.jsonl of the world of texts."""
+    folder.mkdir(exist_ok=True)
     make_text_labels().write(folder / "labels.parquet")
     (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
     lines = (json.dumps({"id": docid, "contents": text}) + "\n" for docid, text in make_documents().items())
@@ -185,3 +186,9 @@ def train_encoder(
     given = CoderInputs(labels, source, topics, **inputs)
     chosen = params or TrainParams()
     return QueryModel().train_on(given, Start(encoder, pooling), output, chosen)
+
+
+def train_words(kind: str, world: Path, encoder: Path, *argv: str) -> list[str]:
+    """The words of a training in the world of texts, whose output is world/out."""
+    words = ["--model", kind, "--topics", str(world / "topics.tsv"), "--documents", str(world / "documents.jsonl")]
+    return [*words, "--output", str(world / "out"), "--encoder", str(encoder), "--device", "cpu", *argv]

@@ -30,4 +30,4 @@ class AsItIs(TrainedModel):
         output, record = Path(request.output), {"model": self.name, "params": params.to_dict()}
         shutil.copytree(request.start.name, output, dirs_exist_ok=True)
         (output / "training.json").write_text(json.dumps(record))
-        return Trained(output, 0, 0, {}, ({},), 0.0, 0.0, record)
+        return Trained(output, 0, 0, {}, ({},), 0.0, record)
