@@ -54,12 +54,9 @@ def tiny(transformer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "base"
 
 
-def group(
-    qid: str, docids: tuple[str, ...], targets: list[float], known: set[str], pool: Labels | None = None
-) -> Group:
-    own, given = [*docids, *(pool.docids if pool else [])], np.array(targets, dtype=np.float32)
-    given = np.concatenate([given, pool.targets / 0.5]) if pool else given
-    return Group(Labels(qid, own, given, given, np.arange(len(own)) == 0), docids, known)
+def group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[str]) -> Group:
+    given = np.array(targets, dtype=np.float32)
+    return Group(Labels(qid, list(docids), given, given, np.arange(len(docids)) == 0), docids, known)
 
 
 def learner(tiny: Path, params: LateParams) -> LateLearner:
@@ -150,15 +147,6 @@ def log_share(scores: np.ndarray, place: int) -> float:
 TEACHER = [[0.2, 0.8], [0.6, 0.4], [0.9, 0.1]]
 
 
-def of_teacher() -> list[Group]:
-    """d2 is known to the labels of q3, with as much probability as a tenth of those of the group."""
-    pool = Labels("q3", ["d2"], np.zeros(1), np.array([0.05], dtype=np.float32), np.zeros(1, dtype=bool))
-    return [
-        group(one.qid, one.docids, own, set(one.known), pool if one.qid == "q3" else None)
-        for one, own in zip(GROUPS[:3], TEACHER, strict=True)
-    ]
-
-
 def divergence(targets: list[float], scores: np.ndarray) -> float:
     shares = np.exp(scores) / np.exp(scores).sum()
     return sum(y * np.log(y / share) for y, share in zip(targets, shares, strict=True) if y > 0)
@@ -166,7 +154,8 @@ def divergence(targets: list[float], scores: np.ndarray) -> float:
 
 def test_divergence_from_a_teacher_and_the_loss_over_the_batch_beside_it(tiny: Path) -> None:
     """Of a pair, and .75 of the loss over the batch: the program's `--dual_supervision_lambda 0.75`, of no row."""
-    groups = of_teacher()
+    pairs_of = zip(GROUPS[:3], TEACHER, strict=True)
+    groups = [group(one.qid, tuple(one.docids), own, set(one.known)) for one, own in pairs_of]
     scores = plain(tiny, "maxsim")[:3]
     pairs = [scores[0, [0, 1]], scores[1, [2, 3]], scores[2, [4, 5]]]
     of_pairs = np.mean([divergence(y, own) for y, own in zip(TEACHER, pairs, strict=True)])

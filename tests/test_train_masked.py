@@ -82,12 +82,6 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
     assert (tokens[~guessed] == batch["input_ids"][~guessed]).all()
     assert not guessed[batch["attention_mask"] == 0].any()
     assert 0.3 < guessed.sum() / (batch["attention_mask"].sum() - 40) < 0.7
-    with torch.no_grad():
-        logits = learner.model(input_ids=tokens, attention_mask=batch["attention_mask"]).logits
-    by_hand = -logits.log_softmax(dim=2)[guessed].gather(1, targets[guessed][:, None]).mean()
-    drawn = learner._masked(batch["input_ids"], np.random.default_rng(3))[1]
-    assert not torch.equal(drawn, targets)
-    assert 0 < by_hand < 10
 
 
 @pytest.mark.long
