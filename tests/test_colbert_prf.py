@@ -18,7 +18,7 @@ from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.methods.retrieve.late import LateRetriever
 from rnnreranker.parts.tokens.neighbours import NEAREST, Lexicon
-from rnnreranker.parts.tokens.source import QueryTokens, TokenSource, write_tokens
+from rnnreranker.parts.tokens.part import QueryTokens, TokenSource, write_tokens
 from rnnreranker.runs import Run
 from tests.test_impacts import run_index, run_search
 from tests.test_tokens import D, unit
@@ -127,7 +127,7 @@ def known_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "rnnreranker.parts.tokens.neighbours.special_tokens", lambda name: np.array(SPECIAL, dtype=np.int32)
     )
-    monkeypatch.setattr("rnnreranker.parts.tokens.source.LateEncoder.digest_of", lambda name: "y")
+    monkeypatch.setattr("rnnreranker.parts.tokens.part.LateEncoder.digest_of", lambda name: "y")
 
 
 @pytest.mark.usefixtures("known_words")

@@ -16,7 +16,7 @@ from rnnreranker.base.errors import InputError, of_command  # noqa: E402
 from rnnreranker.encode.graph import cosine_of  # noqa: E402
 from rnnreranker.encode.kinds import Encoder, LateEncoder, PairScorer, SparseEncoder, TextEncoder  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
-from rnnreranker.parts import encoded  # noqa: E402
+from rnnreranker.parts import base as encoded  # noqa: E402
 from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_late, make_masked  # noqa: E402
 
 TEXTS = [" ".join(WORDS[(7 * row + column) % 40] for column in range(1 + row % 30)) for row in range(90)]

@@ -13,7 +13,7 @@ from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main
 from rnnreranker.methods.feedback.colbert import ColbertParams
-from rnnreranker.parts.tokens.source import TokenSource
+from rnnreranker.parts.tokens.part import TokenSource
 from rnnreranker.runs import Run
 from tests import test_colbert_prf as prf
 from tests.test_impacts import run_search

@@ -180,17 +180,14 @@ def test_a_graph_that_cannot_be_used_is_refused_in_one_line(
         (_change("weights.f16.np", "<f2", 4, np.nan), 2),
     ],
 )
-def test_rows_are_looked_at_where_they_are_fetched(
-    change: Callable[[Path], None], row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_looked_at_where_they_are_fetched(change: Callable[[Path], None], row: int, tmp_path: Path) -> None:
     """Opening reads none of them, and rows beside a damaged one can be used."""
     change(graph_in(tmp_path, k=2))
     graph = open_neighbours(tmp_path)
     others = np.setdiff1d(np.arange(5), [row])
     edges, weights = graph.fetch(others)
     assert (edges.dtype, weights.dtype, edges.shape) == (np.uint32, np.float16, (4, 2))
-    monkeypatch.setattr("rnnreranker.parts.neighbours.graph.CHECKED", 4)
-    for look in (lambda: graph.fetch(np.arange(5)[::-1]), lambda: graph.neighbours([0, row]), graph.check_whole):
+    for look in (lambda: graph.fetch(np.arange(5)[::-1]), lambda: graph.neighbours([0, row])):
         with pytest.raises(
             InputError, match=f"document {row} has a neighbour beyond 4, or a weight that is N"
         ) as refused:
@@ -272,8 +269,8 @@ def test_a_folder_that_this_package_did_not_make_gets_a_graph(
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "nowhere: neighbours is made of dense or impact or bm25, which this index does not have"),
-        (["--parts", "neighbours:by=bm25"], "nowhere: neighbours is made of bm25, which"),
+        ([], "nowhere: neighbours is made of dense or impact or terms, which this index does not have"),
+        (["--parts", "neighbours:by=terms"], "nowhere: neighbours is made of terms, which"),
         (["--encoder", "e5"], "--encoder without --documents, where only parts of others are made"),
     ],
 )

@@ -10,11 +10,12 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from rnnreranker.data.document import Document
+from rnnreranker.encode.words.analysis import TermParams
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.parts.bm25.part import Bm25Part
+from rnnreranker.parts.base import part
 from rnnreranker.parts.neighbours.nearest import WordNeighbours
-from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, graph_source
+from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart
 from rnnreranker.parts.postings import source as postings
 from rnnreranker.parts.postings.source import ImpactSource
 
@@ -74,31 +75,18 @@ def test_cosines_are_those_of_loops(block: int, tmp_path: Path, monkeypatch: pyt
 
 
 TEXTS = ["The cats chase a mouse", "a mouse chases the cats, cats!", "", "dogs sleep", "the of", "sleeping dogs bark"]
-LONG = " ".join(f"word{number % 37} cat" for number in range(60))
 
 
-@pytest.mark.jvm
-def test_words_weigh_what_lucene_gives_them(tmp_path: Path) -> None:
-    documents = [Document(f"d{row}", text) for row, text in enumerate([*TEXTS, LONG])]
-    index = tmp_path / "index"
-    write_index(documents, index, [Bm25Part()], name="words")
-    add_parts(index, [NeighboursPart(GraphParams(3, "bm25"))], threads=1)
+def test_words_weigh_what_bm25_gives_them(tmp_path: Path) -> None:
+    documents, index = [Document(f"d{row}", text) for row, text in enumerate(TEXTS)], tmp_path / "index"
+    write_index(documents, index, [part("terms").make(TermParams(stemmer="porter"), {})], name="words")
+    add_parts(index, [NeighboursPart(GraphParams(3, "terms"))], threads=1)
     graph = open_index(str(index)).graph
-    assert (graph.origin.of, graph.origin.similarity) == ("bm25", "cosine")
-    assert NeighboursPart.stands(index, GraphParams(3, "bm25"))
-
-    from pyserini.index.lucene import LuceneIndexReader
-
-    reader = LuceneIndexReader(str(index / "bm25"))
-    kept = [reader.get_document_vector(document.docid) or {} for document in documents]
-    words = sorted({word for one in kept for word in one})
-    weights = np.zeros((len(documents), len(words)))
-    for row, one in enumerate(kept):
-        for word in one:
-            weights[row, words.index(word)] = reader.compute_bm25_term_weight(f"d{row}", word, analyzer=None)
-    source = graph_source(index, "bm25", tmp_path / "work")
-    assert isinstance(source, WordNeighbours)
-    found = source.words.fetch(np.arange(len(documents))).toarray()
-    np.testing.assert_allclose(found, weights, rtol=2e-6)
-    assert graph.edges.tolist() == by_loops(found, 3)[0]
-    assert graph.edges[4].tolist() == [4, 4, 4]  # stop words alone
+    assert (graph.origin.of, graph.origin.similarity) == ("terms", "cosine")
+    assert NeighboursPart.stands(index, GraphParams(3, "terms"))
+    counts = open_index(str(index)).term_source.counts.toarray()
+    lengths, have = counts.sum(axis=1), (counts > 0).sum(axis=0)
+    idf = np.log(1 + (len(TEXTS) - have + 0.5) / (have + 0.5))
+    weights = idf * counts / (counts + 0.9 * (1 - 0.4 + 0.4 * lengths[:, None] / lengths.mean()))
+    assert graph.edges.tolist() == by_loops(weights.astype(np.float32), 3)[0]
+    assert graph.edges[2].tolist() == [2, 2, 2]  # no word

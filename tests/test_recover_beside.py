@@ -18,7 +18,7 @@ from rnnreranker.lab.recover.recovery import cases_of
 from rnnreranker.lab.recover.request import RecoverRequest
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
-from rnnreranker.parts.tokens.source import query_tokens
+from rnnreranker.parts.tokens.part import query_tokens
 from tests import test_colbert_prf as prf
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import make_cross_encoder

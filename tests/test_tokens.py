@@ -13,7 +13,7 @@ from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
-from rnnreranker.parts.tokens.source import TokenSource, write_tokens
+from rnnreranker.parts.tokens.part import TokenSource, write_tokens
 from rnnreranker.runs import Run
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import WORDS, make_encoder

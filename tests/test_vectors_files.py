@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.parts.neighbours.graph import docids_mark
 from rnnreranker.parts.vectors import QueryVectors, ids, open_vectors
 from rnnreranker.parts.vectors.ids import IdTable, read_ids
 from rnnreranker.parts.vectors.npy_files import map_matrix
@@ -202,7 +201,7 @@ def test_ids_of_a_large_file_are_looked_up_in_a_table(
         assert found.rows(wanted).tolist() == listed.rows(wanted).tolist() == [2, -1, 1, -1, -1, -1, 0]
         assert found.rows([]).tolist() == []
         assert found.docid_ranks.tolist() == listed.docid_ranks.tolist() == [1, 0, 2]
-        assert docids_mark(found.names) == docids_mark(names)
+        assert found.mark == listed.mark
         with pytest.raises(InputError, match="docids: 3 is no text"):
             found.rows([3])  # type: ignore[list-item]
         monkeypatch.setattr(ids, "_write_table", None)

@@ -43,7 +43,7 @@ The settings of a part: python -m rnnreranker methods NAME
 
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,bm25
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b:max_length=128
-  python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --parts bm25,neighbours:k=32
+  python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --parts terms,neighbours:k=32
   python -m rnnreranker.index --documents vectors.npy --output indexes/vectors --parts neighbours
   python -m rnnreranker.index --documents reqa-cmrc --output indexes/cmrc --parts terms:language=zh
   python -m rnnreranker.index --output a-faiss-folder-of-pyserini --parts neighbours"""

@@ -38,8 +38,7 @@ from rnnreranker.base.jobs import CLUSTERS, alone, do_parts
 from rnnreranker.base.settings import Share
 from rnnreranker.data.document import Document
 from rnnreranker.parts import base
-from rnnreranker.parts.base import BLOCK, SCHEMA, Part, describe
-from rnnreranker.parts.encoded import EncodedPart
+from rnnreranker.parts.base import BLOCK, SCHEMA, EncodedPart, Part, describe
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
 if TYPE_CHECKING:

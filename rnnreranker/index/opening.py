@@ -28,7 +28,7 @@ from rnnreranker.parts.texts import FOLDER
 if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.postings.source import TermSource
-    from rnnreranker.parts.tokens.source import TokenSource
+    from rnnreranker.parts.tokens.part import TokenSource
     from rnnreranker.parts.vectors import VectorSource
 
 MAKE = "python -m rnnreranker.index"

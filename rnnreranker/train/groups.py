@@ -22,7 +22,7 @@ from rnnreranker.labels.methods.base import labeler_of
 from rnnreranker.labels.negatives import holds_texts, read_negatives
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import Labels
-from rnnreranker.parts.tokens.source import query_tokens
+from rnnreranker.parts.tokens.part import query_tokens
 from rnnreranker.train.params import GroupParams, LabelScale
 from rnnreranker.train.request import TrainRequest, held_out_of, labels_of, validation_of
 

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.retrieve.base import Hits, Retriever
 from rnnreranker.parts.tokens.neighbours import NPROBE, Lexicon, TokenNeighbours, neighbours_in
-from rnnreranker.parts.tokens.source import QueryTokens, check_token_encoder
+from rnnreranker.parts.tokens.part import QueryTokens, check_token_encoder
 
 DEPTH = 1024
 

@@ -19,13 +19,12 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, path_of
 from rnnreranker.base.files import check_files, file_digest, fingerprint, read_json, write_json
-from rnnreranker.parts.vectors.ids import HasDocids, Ids, IdTable, byte_hashes, docnos_of
+from rnnreranker.parts.vectors.ids import HasDocids, Ids, byte_hashes, docnos_of
 
 PART = "neighbours"  # the folder inside an index
 EDGES, WEIGHTS, DOCNOS, META = "edges.u32.np", "weights.f16.np", "docnos.npids", "pt_meta.json"
 VERSION = 2  # of what stands under `rnnreranker`
 REPAIR = "make it again with index --parts neighbours"
-CHECKED = 2**22  # values looked at together
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Origin:
 
     Attributes:
         of: "dense", "impact" or "bm25"; similarity: of the weights, "inner product" or "cosine".
-        source: the fingerprint of the vectors; docids: `docids_mark` of the documents; search: "exact" or "ivf".
+        source: the fingerprint of the vectors; docids: `Ids.mark` of the documents; search: "exact" or "ivf".
         recall: the mean share of the exact nearest of `sampled` documents in the graph; 1 for exact search.
     """
 
@@ -105,12 +104,6 @@ class NeighbourGraph(HasDocids):
                 f"{name}={k}: expected at most {self.k}, the neighbours that {self.path} has of a document"
             )
 
-    def check_whole(self) -> None:
-        """Check every row as `fetch` does."""
-        step = max(1, CHECKED // self.k)
-        for first in range(0, len(self), step):
-            self.fetch(np.arange(first, min(first + step, len(self))))
-
 
 def open_neighbours(path: str | os.PathLike[str], source: str = "") -> NeighbourGraph:
     """The graph in a folder; only the sizes of edges and weights are read.
@@ -135,7 +128,7 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
     ids, docids = docnos_of(folder, *around)
     if len(ids.names) != count:
         raise InputError(f"{folder}: a graph of {count} documents, but {docids} has {len(ids.names)} docids; {REPAIR}")
-    if origin.docids and origin.docids != docids_mark(ids.names):
+    if origin.docids and origin.docids != ids.mark:
         raise InputError(f"{folder}: a graph of other documents than those of {docids}; {REPAIR}")
     if source and origin.source and origin.source != source:
         raise InputError(
@@ -172,10 +165,6 @@ def _map(path: Path, kind: str, count: int, k: int) -> np.ndarray:
     return np.memmap(path, kind, "r", shape=(count, k))
 
 
-def docids_mark(docids: Sequence[str]) -> str:
-    return docids.mark if isinstance(docids, IdTable) else fingerprint("\n".join(docids).encode())
-
-
 def write_files(folder: Path, blocks: Iterable[np.ndarray], k: int, source: Any) -> None:
     """Write the files of a graph.
 
@@ -188,7 +177,7 @@ def write_files(folder: Path, blocks: Iterable[np.ndarray], k: int, source: Any)
     with open(folder / DOCNOS, "wb") as stream:
         write_docnos(stream, source.docids)
     theirs = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
-    made_of = source.of, source.similarity, source.fingerprint, docids_mark(source.docids)
+    made_of = source.of, source.similarity, source.fingerprint, Ids(source.docids, "").mark
     own = {"version": VERSION, **asdict(Origin(*made_of, source.search, source.recall, source.sampled))}
     write_json(folder / META, {**theirs, "doc_count": len(source.docids), "k": k, "rnnreranker": own})
 

@@ -9,30 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.java import start_java
 from rnnreranker.base.jobs import one_blas_thread, one_faiss_thread
-from rnnreranker.parts.neighbours.on_device import OnDevice
-from rnnreranker.parts.postings.source import InMemory, Postings, best_products, bm25_weights, count_words
+from rnnreranker.parts.postings.source import Postings, best_products
 from rnnreranker.parts.vectors import VectorSource
-from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
+from rnnreranker.parts.vectors.exact import Propose, by_blocks, exact_search, inner_products
 from rnnreranker.parts.vectors.faiss_folder import write_lists
-from rnnreranker.parts.vectors.ids import Reopened, read_ids
+from rnnreranker.parts.vectors.ids import Reopened
 from rnnreranker.parts.vectors.npy_files import put_array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-COLUMNS = 8192  # documents that a block of rows is compared with at a time
+COLUMNS, ON_DEVICE = 8192, 2**16  # documents that a block of rows is compared with at a time
 SPARE, SPARE_OF_LISTS = 9, 16  # documents proposed beyond a list and the document itself
 # documents up to which search is exact: N^2 d multiplications are 4 x 10^14 at 384 dimensions, 80 minutes of a core
 EXACT = 2**20
 SAMPLE = 256  # documents whose nearest are looked for exactly
 GOAL = 0.95  # share of them that Faiss has to propose
 TRAINED = 64  # documents a list that centroids are trained on
-K1, B = 0.9, 0.4  # Pyserini's
 Nearest = tuple[np.ndarray, np.ndarray]  # edges (R, k) int64 and similarities (R, k) float64
 
 
@@ -71,6 +67,24 @@ def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) 
     return np.take_along_axis(proposed, order, axis=1), np.where(np.isneginf(best), 0.0, best)
 
 
+class OnDevice:
+    """The vectors of a collection on a device of torch: single precision proposes, float64 decides afterwards."""
+
+    def __init__(self, device: str, vectors: VectorSource) -> None:
+        self._torch, self._device = require("torch", "a graph on a device", "torch"), device
+        self._torch.backends.cuda.matmul.allow_tf32 = False  # its rounding is coarser than `exact.rounding`
+        blocks = blocks_of(vectors, ON_DEVICE)
+        self._blocks = [(first, self._torch.from_numpy(block).to(device)) for first, block in blocks]
+
+    def propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The highest products (Q, count) float32 of (Q, d) float32, descending, and rows (Q, count) int64."""
+        asked = self._torch.from_numpy(queries).to(self._device)
+        best = [(first, (asked @ block.T).topk(min(count, len(block)))) for first, block in self._blocks]
+        scores, chosen = self._torch.cat([one.values for _, one in best], dim=1).topk(count)
+        rows = self._torch.cat([one.indices + first for first, one in best], dim=1).gather(1, chosen)
+        return scores.cpu().numpy(), rows.cpu().numpy()
+
+
 class DenseNeighbours(GraphSource):
     """N vectors, compared by inner products that are summed in float64 in a fixed order.
 
@@ -82,18 +96,17 @@ class DenseNeighbours(GraphSource):
         self.devices, self._on_devices = len(devices), [OnDevice(name, vectors) for name in devices]
 
     def nearest(self, rows: np.ndarray, k: int) -> Nearest:
-        def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-            if self.devices:
-                return self._on_devices[int(rows[0]) // len(rows) % self.devices].propose(queries, wanted)
-            with one_blas_thread():
-                return by_blocks(queries, wanted, blocks_of(self.vectors, COLUMNS), lambda *_: None)
-
         numbers: Any = range(len(self.docids))  # ties go to the lower row
-        with np.errstate(invalid="ignore"):  # products beyond float32
+        with one_blas_thread(), np.errstate(invalid="ignore"):  # products beyond float32
             values, best = exact_search(
-                self.vectors.fetch(rows), k + 1, numbers, propose, self.vectors.fetch, spare=SPARE
+                self.vectors.fetch(rows), k + 1, numbers, self._proposer(rows), self.vectors.fetch, spare=SPARE
             )
         return best_of(rows, np.stack(best), np.stack(values), k)
+
+    def _proposer(self, rows: np.ndarray) -> Propose:
+        if self.devices:
+            return self._on_devices[int(rows[0]) // len(rows) % self.devices].propose
+        return lambda queries, count: by_blocks(queries, count, blocks_of(self.vectors, COLUMNS), lambda *_: None)
 
 
 def blocks_of(vectors: VectorSource, size: int) -> Any:
@@ -174,28 +187,3 @@ def _normalised(matrix: csr_matrix) -> csr_matrix:
     owners = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     matrix.data = matrix.data / np.sqrt(np.bincount(owners, matrix.data * matrix.data, matrix.shape[0]))[owners]
     return matrix
-
-
-def bm25_words(index: Path) -> Postings:
-    """The BM25 weights of the words of an index's documents, float32, from its Lucene index.
-
-    They are `bm25_weights`, with N and avgdl of the documents with a word, and |d| rounded to one byte, as in Lucene.
-
-    Raises:
-        UnavailableError: no Java 21 or newer.
-    """
-    start_java()
-    import jnius
-    from pyserini.index.lucene import LuceneIndexReader
-
-    ids, reader = read_ids(index / "docid"), LuceneIndexReader(str((index / "bm25").absolute()))
-    documents = progress(ids.names, unit="documents", what="words of documents")
-    counted = (reader.get_document_vector(docid) or {} for docid in documents)
-    counts = count_words([word for word, count in own.items() for _ in range(count)] for own in counted)[1]
-    byte = jnius.autoclass("org.apache.lucene.util.SmallFloat")
-    lengths = np.asarray(counts.sum(axis=1)).ravel()
-    distinct, inverse = np.unique(lengths, return_inverse=True)
-    rounded = np.array([byte.byte4ToInt(byte.intToByte4(int(length))) for length in distinct], np.float64)[inverse]
-    filled = int(np.count_nonzero(lengths))
-    weights = bm25_weights(counts.astype(np.float64), K1, B, rounded, filled, lengths.sum() / max(filled, 1))
-    return InMemory(weights.astype(np.float32), ids)

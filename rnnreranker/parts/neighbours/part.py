@@ -19,14 +19,13 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import cores, counted, progress, say
 from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import check_files, fingerprint, folder_written_whole
-from rnnreranker.base.java import start_java
 from rnnreranker.base.jobs import do_parts, one_blas_thread
 from rnnreranker.base.settings import Share, setting
-from rnnreranker.parts.base import Part, describe, described_part
+from rnnreranker.parts.base import Part, described_part, part
 from rnnreranker.parts.neighbours import nearest
 from rnnreranker.parts.neighbours.graph import PART, VERSION, NeighbourGraph, open_neighbours, write_files
 from rnnreranker.parts.neighbours.nearest import EXACT, GraphSource
-from rnnreranker.parts.postings.source import ImpactSource
+from rnnreranker.parts.postings.source import bm25_postings
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.npy_files import put_array
 
@@ -40,7 +39,7 @@ class GraphParams(settings.Params):
     """Settings of a graph; None accepts any graph. InputError: values out of range, ivf of another part than dense."""
 
     k: int | None = setting(None, "neighbours of a document; none: 16", at_least=1)
-    by: Literal["dense", "impact", "bm25"] | None = setting(
+    by: Literal["dense", "impact", "terms"] | None = setting(
         None,
         "the part that documents are compared by; none: the first of these that the index has",
     )
@@ -60,7 +59,7 @@ class NeighboursPart(Part):
 
     name, gives, rank = PART, "neighbours", 50
     Params = GraphParams
-    made_of = ("dense", "impact", "bm25")
+    made_of = ("dense", "impact", "terms")
 
     @classmethod
     def make(cls, params: GraphParams, beside: Mapping[str, Any]) -> NeighboursPart:
@@ -73,19 +72,19 @@ class NeighboursPart(Part):
 
     @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
-        """Whether an index has a whole graph of its own documents, with these settings; None = any."""
+        """Whether an index has a graph of its own documents, with these settings; None = any."""
         if cls.at(index) is None or params is None:
             return cls.at(index) is not None
         try:
             graph = open_neighbours(index)
-            made = graph.origin
-            asked = ((params.by, made.of), (params.search, made.search), (source_mark(index, made.of), made.source))
-            if any(one not in (None, other) for one, other in asked):
-                return False
-            graph.check_whole()
+            mark = _opened_part(index, graph.origin.of).fingerprint
         except InputError:
             return False
-        return params.k is None or graph.k == min(params.k, len(graph) - 1)
+        k = None if params.k is None else min(params.k, len(graph) - 1)
+        asked, made = (k, params.by, params.search, mark), graph.origin
+        return all(
+            one in (None, other) for one, other in zip(asked, (graph.k, made.of, made.search, made.source), strict=True)
+        )
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> NeighbourGraph:
@@ -94,10 +93,6 @@ class NeighboursPart(Part):
     def __init__(self, params: GraphParams | None = None) -> None:
         super().__init__(params)
         self._of = self.params.by or self.made_of[0]
-
-    def check(self) -> None:
-        if self._of == "bm25":
-            start_java()
 
     def start(self, work: Path, threads: int | None) -> None:
         self._work = work / PART
@@ -111,16 +106,15 @@ class NeighboursPart(Part):
         return {"k": graph.k, **asdict(graph.origin)}
 
     def write_share(self, index: Path, share: Share) -> str:
-        search = self.params.search or ("exact" if self._of != "dense" else search_of(len(open_vectors(index).docids)))
-        if self._of == "bm25" or search == "ivf":
+        if self._of == "dense" and (self.params.search or search_of(len(open_vectors(index).docids))) == "ivf":
             raise InputError(
-                f"{argument('shard_id', share[0])}: a graph of {self._of} with search={search} is made by one process; "
-                "leave it out, or give neighbours:search=exact here and to put it together"
+                f"{argument('shard_id', share[0])}: a graph with search=ivf is made by one process; leave it out, or "
+                "give neighbours:search=exact here and to put it together"
             )
         source = self._source(index)
         k = min(self.params.k or K, len(source.docids) - 1)
-        _, made, own = make_blocks(source, k, self._work, share, **self._how)
-        return f"neighbours of {made} documents made, of {own - made} were there"
+        made = make_blocks(source, k, self._work, share, **self._how)[1]
+        return f"neighbours of {made} documents made"
 
     def _source(self, index: Path, k: int = K) -> GraphSource:
         names = self.devices.names if self.devices is not None and self.devices.elsewhere else ()
@@ -133,11 +127,11 @@ def graph_source(
     """The documents of an index as one of its parts compares them.
 
     Args:
-        of: "dense", "impact" or "bm25"; work: a folder for an approximate index.
+        of: "dense", "impact" or "terms"; work: a folder for an approximate index.
         search: as `GraphParams`; k: neighbours that an approximate index is to find; devices: as `DenseNeighbours`.
 
     Raises:
-        InputError, UnavailableError: no such part, or one that cannot be used; as `bm25_words`.
+        InputError: no such part, or one that cannot be used.
     """
     source: GraphSource
     if of == "dense":
@@ -148,8 +142,9 @@ def graph_source(
             source = nearest.ApproximateNeighbours(source, k, work)
     else:
         check_files(index, of)
-        words = _impacts(index) if of == "impact" else nearest.bm25_words(index)
-        source = nearest.WordNeighbours(words, of, source_mark(index, of))
+        words = _opened_part(index, of)
+        weights = bm25_postings(words) if of == "terms" else words
+        source = nearest.WordNeighbours(weights, of, words.fingerprint)
     source.opened = (_opened, (index, of, work, search, k, devices, source.fingerprint))
     return source
 
@@ -163,19 +158,9 @@ def _opened(*arguments: Any) -> GraphSource:
     return graph_source(*arguments[:-1])
 
 
-def _impacts(index: Path) -> ImpactSource:
-    return ImpactSource(index, described_part(index, "impact"))
-
-
-def source_mark(index: Path, of: str) -> str:
-    """The fingerprint of what a graph is made of; for BM25 that of the texts."""
-    if of == "dense":
-        return open_vectors(index).fingerprint
-    if of == "impact":
-        return _impacts(index).fingerprint
-    return fingerprint(
-        "bm25", describe(index).get("content"), described_part(index, of).get("settings"), nearest.K1, nearest.B
-    )
+def _opened_part(index: Path, of: str) -> Any:
+    """The part of an index that a graph is made of, opened; InputError: no such part."""
+    return part(of).open(index, described_part(index, of))
 
 
 def make_blocks(
@@ -187,10 +172,10 @@ def make_blocks(
     threads: int | None = None,
     backend: str = "threads",
     address: str | None = None,
-) -> tuple[list[Path], int, int]:
+) -> tuple[list[Path], int]:
     """Make the missing files of one process's share of a graph; any process can make each of them.
 
-    Returns all files, how many documents were made, and how many the share has.
+    Returns all files, and how many documents were made.
 
     Args:
         source: N >= 2 documents; k: neighbours of a document, below N; work: the folder of the files.
@@ -199,10 +184,10 @@ def make_blocks(
     """
     count, mark = len(source.docids), fingerprint(source.of, source.fingerprint, source.search, source.width, k, ROWS)
     work.mkdir(parents=True, exist_ok=True)
-    starts = range(0, count, ROWS)
-    files = {work / f"{first:010d}-{mark}-{VERSION}.npy": range(first, min(first + ROWS, count)) for first in starts}
-    own = [(source, rows, k, file) for file, rows in files.items()][share[0] :: share[1]]
-    missing = [one for one in own if not one[-1].is_file()]
+    blocks = [range(first, min(first + ROWS, count)) for first in range(0, count, ROWS)]
+    files = [work / f"{rows[0]:010d}-{mark}-{VERSION}.npy" for rows in blocks]
+    every = [(source, rows, k, file) for rows, file in zip(blocks, files, strict=True)]
+    missing = [one for one in every[share[0] :: share[1]] if not one[-1].is_file()]
     of_processes = source.devices if backend != "threads" else 0  # each takes memory of a device
     do_parts(
         make_block,
@@ -213,7 +198,7 @@ def make_blocks(
         shown=lambda made: progress(made, unit="blocks", total=len(missing), what="neighbours"),
         gpus=float(source.devices > 0),
     )
-    return [*files], sum(len(rows) for _, rows, *_ in missing), sum(len(rows) for _, rows, *_ in own)
+    return files, sum(len(rows) for _, rows, *_ in missing)
 
 
 def make_block(source: Any, rows: range, k: int, file: Path) -> None:
@@ -244,7 +229,7 @@ def write_graph(
     if count < 2:
         raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
     work, k = output.with_name(output.name + ".partial") if work is None else work, min(k, count - 1)
-    files, made, _ = make_blocks(source, k, work, **how)
+    files, made = make_blocks(source, k, work, **how)
     with folder_written_whole(output) as folder:
         write_files(folder, (np.load(file, allow_pickle=False) for file in files), k, source)
     if source.sampled:

@@ -14,9 +14,10 @@ from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
+from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.encode.params import SparseEncoderParams
 from rnnreranker.encode.words.analysis import Analyser, TermParams
-from rnnreranker.parts.encoded import Block, EncodedPart
+from rnnreranker.parts.base import Block, EncodedPart
 from rnnreranker.parts.postings.source import (
     VOCABULARY,
     ImpactSource,
@@ -30,8 +31,6 @@ from rnnreranker.parts.postings.source import (
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-    from rnnreranker.encode.kinds import TextEncoder
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,7 @@ class ImpactPart(EncodedPart):
 
     name, gives, folder, rank = "impact", "impacts", "impacts", 20
     Params, OfEncoder, encoder = ImpactParams, SparseEncoderParams, "sparse-encoder"
-
-    @classmethod
-    def encoders(cls) -> type[TextEncoder]:
-        from rnnreranker.encode.kinds import SparseEncoder
-
-        return SparseEncoder
+    encoders = SparseEncoder
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
@@ -129,7 +123,7 @@ class TermsPart(EncodedPart):
         if not words:
             raise InputError(f"no document has a word; expected texts in the language {self.params.language}")
         number, path = {word: rank for rank, word in enumerate(words)}, folder / self.folder
-        documents = write_postings(path, lambda: (count_words(one, number)[1] for one in blocks()), len(words), False)
+        documents = write_postings(path, lambda: (count_words(one, number) for one in blocks()), len(words), False)
         postings = int(documents.sum())
         (path / VOCABULARY).write_text("".join(f"{word}\n" for word in words), encoding="utf-8", newline="\n")
         say(f"terms: {counted(len(words), 'word')}, {postings / count:.1f} different ones a document")

@@ -271,26 +271,20 @@ def word_use(queries: csr_matrix, document_frequencies: np.ndarray, documents: i
     return {"query_words": words[0], "document_words": words[1], "flops": float(shares @ of_documents)}
 
 
-def count_words(
-    documents: Iterable[Sequence[str]], number: Mapping[str, int] | None = None
-) -> tuple[Mapping[str, int], csr_matrix]:
-    """The numbers of words, and (n, V) int64 CSR counts, ascending, of documents; number: None = of the sorted words.
+def count_words(documents: Sequence[Sequence[str]], number: Mapping[str, int]) -> csr_matrix:
+    """(n, V) int64 CSR: counts of the known words, ascending, of documents; number: word → its number.
 
-    >>> number, counts = count_words([["b", "a", "b"], []])
-    >>> [*number], counts.toarray().tolist()
-    (['a', 'b'], [[1, 2], [0, 0]])
+    >>> count_words([["b", "a", "b", "c"], []], {"a": 0, "b": 1}).toarray().tolist()
+    [[1, 2], [0, 0]]
     """
     from scipy.sparse import csr_matrix
 
-    documents = list(documents)
-    if number is None:
-        number = {word: rank for rank, word in enumerate(sorted({word for own in documents for word in own}))}
     known = [[number[word] for word in own if word in number] for own in documents]
     numbers = np.fromiter(itertools.chain.from_iterable(known), dtype=np.int32)
     offsets = np.cumsum([0, *map(len, known)])
     counts = csr_matrix((np.ones(len(numbers), dtype=np.int64), numbers, offsets), (len(known), len(number)))
     counts.sum_duplicates()
-    return number, counts
+    return counts
 
 
 class TermSource(Postings):
@@ -342,7 +336,7 @@ class TermSource(Postings):
         """(Q, V) float64 CSR, words ascending: counts of each text's known words; one line says how many texts have
         none.
         """
-        counts = count_words(self.analyser.words(texts), self._number)[1]
+        counts = count_words(self.analyser.words(texts), self._number)
         if lacking := int(np.count_nonzero(np.diff(counts.indptr) == 0)):
             said = "has no word" if lacking == 1 else "have no word"
             say(f"{counted(lacking, 'query', 'queries')} of {len(texts)} {said} that a document has: nothing is found")
@@ -364,30 +358,25 @@ class TermSource(Postings):
         return best_products(queries, [(0, self._weighed[name])], hits, self.docid_ranks, threads or cores())
 
 
-def bm25_weights(
-    counts: csr_matrix,
-    k1: float,
-    b: float,
-    lengths: np.ndarray | None = None,
-    documents: int | None = None,
-    mean: float | None = None,
-) -> csr_matrix:
+def bm25_weights(counts: csr_matrix, k1: float = 0.9, b: float = 0.4) -> csr_matrix:
     """(N, V) float64 CSR: ln(1 + (N - n_w + .5) / (n_w + .5)) times tf / (tf + k1 (1 - b + b |d| / avgdl)), as in
-    Lucene.
+    Lucene; documents without a word count.
 
-    Args:
-        counts: (N, V) float64 CSR, tf; words ascending.
-        lengths: (N,) |d|; documents: N; mean: avgdl; None = of `counts`, documents without a word included.
+    counts: (N, V) float64 CSR, tf; words ascending.
     """
-    own = np.asarray(counts.sum(axis=1)).ravel()
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
     have = np.bincount(counts.indices, minlength=counts.shape[1])
-    rarity = np.log(1.0 + ((counts.shape[0] if documents is None else documents) - have + 0.5) / (have + 0.5))
-    average = max(own.mean(), 1e-300) if mean is None else mean
-    damped = k1 * (1.0 - b + b * (own if lengths is None else lengths) / average)
+    rarity = np.log(1.0 + (counts.shape[0] - have + 0.5) / (have + 0.5))
+    damped = k1 * (1.0 - b + b * lengths / max(lengths.mean(), 1e-300))
     weights = counts.copy()
     weights.data /= counts.data + np.repeat(damped, np.diff(counts.indptr))
     weights.data *= rarity[counts.indices]
     return weights
+
+
+def bm25_postings(source: TermSource) -> Postings:
+    """The BM25 weights of all words, in memory, with Pyserini's k1 and b."""
+    return InMemory(bm25_weights(source.counts).astype(np.float32), source.table)
 
 
 def cosine_weights(documents: csr_matrix, queries: csr_matrix) -> tuple[Callable[[csr_matrix], csr_matrix], csr_matrix]:

@@ -3,49 +3,24 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.command import progress
-from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.errors import require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint
 from rnnreranker.base.jobs import one_faiss_thread
 from rnnreranker.encode.kinds import kept_at
 from rnnreranker.encode.late import special_tokens
 from rnnreranker.parts.ragged import OFFSETS
-from rnnreranker.parts.tokens.source import IDS, VECTORS, TokenSource
-from rnnreranker.parts.vectors.faiss_folder import write_lists
+from rnnreranker.parts.tokens.part import FILE, IDS, VECTORS, TokenSource
 from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.parts.vectors.stored import MappedRows, VectorSource
 
 NEAREST = 10  # tokens of the collection that say which of the vocabulary a vector stands for
 DOCUMENTS = 1 << 16  # whose tokens are counted at a time
-FILE = "neighbours.faiss"  # beside the tokens
 NPROBE = 32  # lists of the index that are searched for a token
-LISTS, TRAINED = 32_768, 64  # at most; tokens that a list is trained with
-BYTES = 16  # of a quantised token, at most
-FEWEST = 39 * 256  # tokens that the quantiser is trained with
-
-
-def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
-    """Write the Faiss index of (T, d) float16 tokens, IVF-PQ by inner product; the same bytes every time.
-
-    4 √T lists, at most 32,768; 16 parts of 8 bits a token, or the next number that divides a vector.
-
-    Raises:
-        InputError: too few tokens for training.
-    """
-    faiss = require("faiss", "tokens:search=ivf-pq", "faiss-cpu")
-    count, dimension = vectors.shape
-    if count < FEWEST:
-        raise InputError(f"tokens:search=ivf-pq: {count} tokens; expected at least {FEWEST}: leave it out")
-    lists = max(1, min(LISTS, int(4 * np.sqrt(count)), count // TRAINED))
-    parts = next(parts for parts in range(min(BYTES, dimension), 0, -1) if dimension % parts == 0)
-    index: Any = faiss.IndexIVFPQ(faiss.IndexFlatIP(dimension), dimension, lists, parts, 8, faiss.METRIC_INNER_PRODUCT)
-    trained = max(TRAINED * lists, 2 * FEWEST)
-    write_lists(index, count, trained, lambda rows: vectors[rows].astype(np.float32), folder / FILE)
 
 
 class TokenNeighbours:

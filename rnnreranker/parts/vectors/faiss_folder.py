@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,9 +21,7 @@ from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.stored import LARGE, Found, MappedRows, VectorSource, in_parts
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
-HEAD = np.dtype(
-    [("mark", "S4"), ("dimension", "<i4"), ("count", "<i8"), ("more", "V17"), ("metric", "<i4"), ("", "V8")]
-)
+HEAD = struct.Struct("<4xiq17xi8x")  # of a flat index: dimension, number of vectors, metric
 AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads that cost more than they bring
 ADDED = 2**14  # vectors that are added to lists at a time
 MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
@@ -44,19 +43,19 @@ def faiss_vectors(path: str | os.PathLike[str]) -> VectorSource:
     if not (file.is_file() and docid.is_file()):
         raise InputError(f"{file.parent}: expected the files `index` and `docid` (the Faiss folder layout of Pyserini)")
     with open(file, "rb") as stream:
-        start = stream.read(HEAD.itemsize)
-    if start[:4] not in FLAT_MARKS or len(start) < HEAD.itemsize:
-        return FaissVectors(_opened(require("faiss", f"reading {file}", "faiss-cpu"), file), read_ids(docid), file)
-    head, size = np.frombuffer(start, HEAD)[0], file.stat().st_size
-    dimension, count = int(head["dimension"]), int(head["count"])
-    if size != (expected := HEAD.itemsize + 4 * dimension * count):
+        start = stream.read(HEAD.size)
+    if start[:4] not in FLAT_MARKS or len(start) < HEAD.size:
+        return FaissVectors(_opened(file), read_ids(docid), file)
+    dimension, count, metric = HEAD.unpack(start)
+    size, expected = file.stat().st_size, HEAD.size + 4 * dimension * count
+    if size != expected:
         raise InputError(
             f"{file}: is not whole, has {size} bytes; {count} vectors of {dimension} dimensions take {expected}; copy "
             "or build it again"
         )
     ids = read_ids(docid)
-    _check(file, head["metric"], count, ids)
-    matrix = MappedRows([np.memmap(file, np.uint8, "r", HEAD.itemsize, (count, 4 * dimension))])
+    _check(file, metric, count, ids)
+    matrix = MappedRows([np.memmap(file, np.uint8, "r", HEAD.size, (count, 4 * dimension))])
     return VectorSource(file, ids, matrix, dimension, [file, docid], "faiss")
 
 
@@ -85,14 +84,14 @@ class FaissVectors(VectorSource):
 
     def __init__(self, index: Any, docids: Ids | Sequence[str], file: Path | None = None) -> None:
         self._faiss = faiss = require("faiss", "reading vectors from a Faiss index", "faiss-cpu")
-        self._owner = index  # what is downcast does not own the memory
-        self._index = index = faiss.downcast_index(index) if isinstance(index, faiss.Index) else index
+        self._owner, floats = index, isinstance(index, faiss.Index)  # what is downcast does not own the memory
+        self._index = index = faiss.downcast_index(index) if floats else index
         path, self.kind = file or Path("the searcher's index"), type(index).__name__
-        self._lists = faiss.try_extract_index_ivf(index) if isinstance(index, faiss.Index) else None
+        self._lists = faiss.try_extract_index_ivf(index) if floats else None
         inside = self.kind if self._lists is None else type(faiss.downcast_index(self._lists)).__name__
         # of those with FastScan Faiss crashes when it is asked for a vector; IndexIDMap2 is an IndexIDMap too
         without = self.kind in WITHOUT_VECTORS or "FastScan" in inside or isinstance(index, faiss.IndexIDMap)
-        if without or not isinstance(index, faiss.Index):
+        if without or not floats:
             raise InputError(f"{path}: no vectors can be read by line of `docid` from a {self.kind}; {ADVICE}")
         ids = docids if isinstance(docids, Ids) else Ids(list(docids), str(path))
         _check(path, index.metric_type, index.ntotal, ids)
@@ -116,17 +115,19 @@ class FaissVectors(VectorSource):
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> Found:
         threads = threads or self._faiss.omp_get_max_threads()
-        with ThreadPoolExecutor(threads, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
-            best = list(pool.map(lambda query: self._search_one(query, min(hits, len(self.docids))), queries))
-        return [scores for scores, _ in best], [rows for _, rows in best]
+        hits = min(hits, len(self.docids))
 
-    def _search_one(self, query: np.ndarray, hits: int) -> tuple[np.ndarray, np.ndarray]:
-        with self._working():
-            scores, rows = self._index.search(query[None], hits)
-        kept = rows[0][rows[0] >= 0]
-        true = inner_products(query, self.fetch(kept)) if self.exact else scores[0][rows[0] >= 0].astype(np.float64)
-        order = best_first(true, kept, self.docids)
-        return true[order], kept[order]
+        def best(query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            with self._working():
+                scores, rows = (one[0] for one in self._index.search(query[None], hits))
+            kept = rows[rows >= 0]
+            true = inner_products(query, self.fetch(kept)) if self.exact else scores[rows >= 0].astype(np.float64)
+            order = best_first(true, kept, self.docids)
+            return true[order], kept[order]
+
+        with ThreadPoolExecutor(threads, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
+            found = list(pool.map(best, queries))
+        return [scores for scores, _ in found], [rows for _, rows in found]
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -138,7 +139,8 @@ class FaissVectors(VectorSource):
             ) from None
 
 
-def _opened(faiss: Any, path: Path) -> Any:
+def _opened(path: Path) -> Any:
+    faiss = require("faiss", f"reading {path}", "faiss-cpu")
     try:
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if path.stat().st_size >= MAPPED else 0)
     except (RuntimeError, MemoryError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -27,25 +28,24 @@ class Ids:
     """The ids of rows 0..n-1, and the row of every id. origin: their file, for errors."""
 
     def __init__(self, names: Sequence[str], origin: str) -> None:
-        self.names, self._origin = names, origin
+        self.names, self.origin = names, origin
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
         return {name: row for row, name in enumerate(self.names)}
 
+    @cached_property
+    def mark(self) -> str:
+        """The fingerprint of the ids."""
+        return fingerprint("\n".join(self.names).encode())
+
     def rows(self, names: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each id, -1 if unknown; InputError: no list of ids."""
-        names = ids_of(names, "docids")
-        if isinstance(self.names, IdTable):
-            return self.names.rows(names)
-        row_of = self._row_of.get
-        return np.fromiter((row_of(name, -1) for name in names), dtype=np.int64, count=len(names))
+        return np.array([self._row_of.get(name, -1) for name in ids_of(names, "docids")], dtype=np.int64)
 
     @cached_property
     def docid_ranks(self) -> np.ndarray:
         """(N,) int64: the rank of each row among the sorted ids."""
-        if isinstance(self.names, IdTable):
-            return self.names.ranks()
         return np.argsort(np.array(sorted(range(len(self.names)), key=self.names.__getitem__), dtype=np.int64))
 
     def check(self) -> Ids:
@@ -53,16 +53,14 @@ class Ids:
         line_of: dict[str, int] = {}
         for line, name in enumerate(self.names, 1):
             if not name:
-                raise InputError(f"{self._origin}:{line}: empty line; expected one id a line")
-            check_id(name, "id", f"{self._origin}:{line}")
+                raise InputError(f"{self.origin}:{line}: empty line; expected one id a line")
+            check_id(name, "id", f"{self.origin}:{line}")
             if (first := line_of.setdefault(name, line)) != line:
-                raise InputError(
-                    f"{self._origin}:{line}: {name} is already on line {first}; every row needs its own id"
-                )
+                raise InputError(f"{self.origin}:{line}: {name} is already on line {first}; every row needs its own id")
         return self
 
 
-class IdTable(Sequence[str]):
+class IdTable(Ids, Sequence[str]):
     """N ids in memory-mapped files: the time to open them does not depend on N.
 
     Args:
@@ -70,7 +68,8 @@ class IdTable(Sequence[str]):
             row of each hash; `mark`, the fingerprint of the ids.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, origin: str) -> None:
+        super().__init__(self, origin)
         self._folder, self.mark = folder, (folder / "mark").read_text()
         arrays = (np.asarray(map_array(folder / f"{name}.npy")) for name in ("names", "hashes", "rows"))
         self._names, self._hashes, self._rows = arrays
@@ -87,10 +86,8 @@ class IdTable(Sequence[str]):
             yield from self[first : first + BLOCK]
 
     def rows(self, names: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each id, -1 if unknown."""
-        encoded = [name.encode() for name in names]
-        wanted = np.array(encoded, dtype=self._names.dtype)
-        hashes = byte_hashes(wanted, BASIS, PRIME)
+        encoded = [name.encode() for name in ids_of(names, "docids")]
+        hashes = byte_hashes(np.array(encoded, dtype=self._names.dtype), BASIS, PRIME)
         order = np.argsort(hashes)  # neighbouring hashes are looked up in neighbouring memory
         at = np.empty(len(encoded), dtype=np.int64)
         at[order] = np.minimum(np.searchsorted(self._hashes, hashes[order]), len(self) - 1)
@@ -98,8 +95,8 @@ class IdTable(Sequence[str]):
         same = self._names[rows] == np.array(encoded, dtype=f"S{self._names.dtype.itemsize + 1}")  # none is cut to fit
         return np.where(same, rows, -1)
 
-    def ranks(self) -> np.ndarray:
-        """(N,) int64: the rank of each row among the sorted ids, kept in the folder."""
+    @cached_property
+    def docid_ranks(self) -> np.ndarray:
         if not (file := self._folder / "ranks.npy").is_file():
             put_array(file, np.argsort(np.argsort(self._names)))
         return map_array(file)
@@ -115,18 +112,18 @@ class Reopened:
 
 
 class HasDocids(Reopened):
-    """Something with a row for each of N documents. `docids`: row → docid."""
+    """Something with a row for each of N documents. `docids`: row → docid; table: these and their rows."""
 
     def __init__(self, ids: Ids) -> None:
-        self._ids, self.docids = ids, ids.names
+        self.table, self.docids = ids, ids.names
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 if unknown."""
-        return self._ids.rows(docids)
+        return self.table.rows(docids)
 
     @property
     def docid_ranks(self) -> np.ndarray:
-        return self._ids.docid_ranks
+        return self.table.docid_ranks
 
 
 def read_ids(path: Path) -> Ids:
@@ -135,8 +132,16 @@ def read_ids(path: Path) -> Ids:
     Raises:
         InputError: no such file, an empty line, an id twice, with white space or a control character.
     """
-    if (table := _table(path)) is not None:
-        return Ids(table, str(path))
+    with contextlib.suppress(OSError, ValueError, InputError):  # the list of ids is the same, or says what is wrong
+        status = path.stat()
+        if path.is_file() and status.st_size >= LARGE:
+            stamp = [LAYOUT, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+            folder = cache_home() / "ids" / fingerprint(str(path.resolve()))
+            if not folder.is_dir() or read_json(folder / "stamp.json") != stamp:
+                with phase(f"table of {path.name}"), folder_written_whole(folder) as begun:
+                    _write_table(_lines(path), begun)
+                    write_json(begun / "stamp.json", stamp)
+            return IdTable(folder, str(path))
     text = _lines(path)
     return Ids(text.split("\n") if text else [], str(path)).check()
 
@@ -153,35 +158,15 @@ def byte_hashes(names: np.ndarray, basis: Any, prime: Any) -> np.ndarray:
     return hashes
 
 
-def _table(path: Path) -> IdTable | None:
-    """The table of a large file in the cache folder, made for its size and time; None if it has no valid, distinct
-    ids.
-    """
-    try:
-        status = path.stat()
-        if not path.is_file() or status.st_size < LARGE:
-            return None
-        stamp = [LAYOUT, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-        folder = cache_home() / "ids" / fingerprint(str(path.resolve()))
-        if not folder.is_dir() or read_json(folder / "stamp.json") != stamp:
-            with phase(f"table of {path.name}"), folder_written_whole(folder) as begun:
-                _write_table(_lines(path), begun)
-                write_json(begun / "stamp.json", stamp)
-        return IdTable(folder)
-    except (OSError, ValueError, InputError):  # the list of ids is the same, or says what is wrong
-        return None
-
-
 def _write_table(text: str, folder: Path) -> None:
+    """Write the files of an `IdTable`; ValueError: ids that are none or twice, or of very different lengths."""
     content = text.encode()
-    letters = np.frombuffer(content + b"\n", dtype=np.uint8)
-    lengths = np.diff(np.flatnonzero(letters == ord("\n")), prepend=-1) - 1
-    width = int(lengths.max())
-    if not lengths.all() or not are_words([text.replace("\n", "")]) or width * len(lengths) > PADDED * len(letters):
-        raise ValueError("an id that is none, or ids of very different lengths")
-    padded = np.zeros((len(lengths), width), dtype=np.uint8)
-    padded[np.arange(width) < lengths[:, None]] = letters[letters != ord("\n")]
-    names = padded.view(f"S{width}")[:, 0]
+    listed = content.split(b"\n")
+    if not (all(listed) and are_words([text.replace("\n", "")])):
+        raise ValueError("an id that is none")
+    if max(map(len, listed)) * len(listed) > PADDED * len(content):
+        raise ValueError("ids of very different lengths")
+    names = np.array(listed)
     hashes = byte_hashes(names, BASIS, PRIME)
     rows = np.argsort(hashes, kind="stable")
     hashes = hashes[rows]

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,14 +16,11 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
+from rnnreranker.encode.kinds import Encoder
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.parts.base import BLOCK, Part
-from rnnreranker.parts.encoded import Block, EncodedPart
+from rnnreranker.parts.base import BLOCK, Block, EncodedPart, Part
 from rnnreranker.parts.vectors import VectorSource, open_vectors
 from rnnreranker.parts.vectors.npy_files import write_header
-
-if TYPE_CHECKING:
-    from rnnreranker.encode.kinds import TextEncoder
 
 OWN = "own"  # in place of an encoder: the vectors that documents have themselves
 
@@ -50,12 +47,7 @@ class DensePart(EncodedPart):
     name, gives, gives_queries, rank = "dense", "vectors", "query vectors", 0
     Params: ClassVar[type[settings.Params]] = DenseParams
     OfEncoder, encoder, automatic = EncoderParams, "encoder", True
-
-    @classmethod
-    def encoders(cls) -> type[TextEncoder]:
-        from rnnreranker.encode.kinds import Encoder
-
-        return Encoder
+    encoders = Encoder
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
