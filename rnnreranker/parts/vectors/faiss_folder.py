@@ -126,8 +126,8 @@ class FaissVectors(VectorSource):
             return true[order], kept[order]
 
         with ThreadPoolExecutor(threads, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
-            found = list(pool.map(best, queries))
-        return [scores for scores, _ in found], [rows for _, rows in found]
+            pairs = list(pool.map(best, queries))
+        return [scores for scores, _ in pairs], [rows for _, rows in pairs]
 
     @contextmanager
     def _working(self) -> Iterator[None]:
