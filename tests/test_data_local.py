@@ -134,7 +134,7 @@ def test_the_release_of_tripclick(benchmark: Path, inside: str, monkeypatch: pyt
 def test_tripclick_that_is_not_here_says_what_to_ask_for_and_where_to_put_it(benchmark: Path, tmp_path: Path) -> None:
     said = (
         r"^tripclick-head-test-dctr: the \w+ are not here; .*https://tripdatabase.github.io/tripclick \(an agreement "
-        r"is signed\).*set TRIPCLICK_HOME to its folder `benchmark`, or put benchmark.tar.gz into"
+        r"is signed\).*set TRIPCLICK_HOME to its folder `benchmark`, or put it into"
     )
     for part in ("topics", "qrels"):
         with pytest.raises(UnavailableError, match=said):

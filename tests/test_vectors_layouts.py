@@ -1,8 +1,7 @@
-"""Layouts beside Faiss and one matrix: shards, FlexIndex, refused pickles; rows read by many threads."""
+"""Layouts beside Faiss and one matrix: FlexIndex, packed docids, a matrix by columns."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import tracemalloc
 from pathlib import Path
@@ -23,15 +22,6 @@ def write_ids(path: Path) -> None:
     path.write_text("".join(f"{docid}\n" for docid in DOCIDS))
 
 
-def shards(folder: Path, dtype: str = "float32") -> Path:
-    """Twelve shards of unequal sizes, whose names sort otherwise than their numbers."""
-    cuts = [0, 1, 20, 21, 60, 61, 90, 110, 150, 170, 200, 229, COUNT]
-    for number, (first, last) in enumerate(itertools.pairwise(cuts)):
-        np.save(folder / f"part-{number}.npy", VECTORS[first:last].astype(dtype))
-    write_ids(folder / "docid")
-    return folder
-
-
 def flex(folder: Path, **changed: object) -> Path:
     VECTORS.tofile(folder / "vecs.f4")
     meta = {"type": "dense_index", "format": "flex", "vec_size": DIMENSION, "doc_count": COUNT} | changed
@@ -40,9 +30,8 @@ def flex(folder: Path, **changed: object) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("make", [shards, flex])
-def test_vectors_come_back_exactly_and_are_found(tmp_path: Path, make: object) -> None:
-    source = open_vectors(make(tmp_path))  # type: ignore[operator]
+def test_vectors_come_back_exactly_and_are_found(tmp_path: Path) -> None:
+    source = open_vectors(flex(tmp_path))
     assert source.exact
     rows = source.rows(["d229", "d0", "nowhere", "d60", "d61", "d60"])
     assert rows.tolist() == [229, 0, -1, 60, 61, 60]
@@ -55,16 +44,6 @@ def test_vectors_come_back_exactly_and_are_found(tmp_path: Path, make: object) -
     for query in range(len(QUERIES)):
         assert found[query].tolist() == np.argsort(-exact[query])[:7].tolist()
         np.testing.assert_allclose(scores[query], np.sort(exact[query])[::-1][:7], rtol=1e-6)
-
-
-def test_shards_must_be_of_one_matrix(tmp_path: Path) -> None:
-    shards(tmp_path)
-    np.save(tmp_path / "part-3.npy", VECTORS[21:60].astype(np.float16))
-    with pytest.raises(InputError, match=r"its \.npy files differ in dimensions or type"):
-        open_vectors(tmp_path)
-    np.save(tmp_path / "part-3.npy", VECTORS[21:59])
-    with pytest.raises(InputError, match=r"docid: has 230 docids but .* has 229 rows"):
-        open_vectors(tmp_path)
 
 
 @pytest.mark.parametrize("changed", [{"doc_count": COUNT + 1}, {"vec_size": 7}, {"vec_size": "six"}])

@@ -69,9 +69,9 @@ def reading(name: str, what: str) -> Iterator[None]:
     except AttributeError as error:
         raise InputError(f"{name}: this data set has no {what} ({error})") from None
     except FileNotFoundError as error:
-        how = tripclick.how() if name.startswith("tripclick") else "https://ir-datasets.com says how to get it"
         raise UnavailableError(
-            f"{name}: the {what} need a local copy that is not there ({error.filename or error}); {how}"
+            f"{name}: the {what} need a local copy that is not there ({error.filename or error}); "
+            "https://ir-datasets.com says how to get it"
         ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, LookupError, TypeError, RecursionError) as error:
         said = f"{type(error).__name__}: {error}"

@@ -101,10 +101,8 @@ def judged(name: str) -> list[Judgement]:
 
 def kept_at(name: str) -> Path | None:
     """The existing file or folder that a name is read from, or None."""
-    if tripclick.is_name(name):
-        return next(iter(tripclick.folders()), None)
-    located = _located(name)
-    return located[0] if located else None
+    located = (tripclick.home(), "") if tripclick.is_name(name) else _located(name)
+    return located[0] if located and located[0].exists() else None
 
 
 def _located(name: str) -> tuple[Path, str] | None:

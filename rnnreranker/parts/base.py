@@ -85,11 +85,8 @@ class Part(ABC):
         others = {key: value for key, value in values.items() if key not in beside}
         if not beside and "encoder" not in others:
             return others
-        written = Written.read(others.get("encoder", vars(cls.Params())["encoder"]))
-        if twice := [key for key in beside if key in written.params]:
-            raise InputError(f"{twice[0]} is set in encoder {written} and beside it; give it once")
-        given = cls.OfEncoder.of({**written.params, **beside}, f"encoder {written}")
-        usual = cls.OfEncoder().to_dict()
+        written = Written.read(others.get("encoder", vars(cls.Params())["encoder"])).beside(beside, "encoder")
+        given, usual = cls.OfEncoder.of(written.params, f"encoder {written}"), cls.OfEncoder().to_dict()
         changed = {key: value for key, value in given.to_dict().items() if value != usual[key]}
         return {**others, "encoder": str(Written(written.name, changed))}
 

@@ -18,7 +18,6 @@ from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours.graph import PART, NeighbourGraph
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.parts.vectors.ids import Ids
-from rnnreranker.parts.vectors.stored import MappedRows
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import params_of
 from rnnreranker.runs import Run
@@ -206,7 +205,7 @@ def _vectors_of(frame: pandas.DataFrame) -> tuple[VectorSource, QueryVectors]:
     of_queries = array_of([*queries["query_vec"]], "frame: query_vec").astype(np.float32)
     of_documents = np.ascontiguousarray(array_of([*documents["doc_vec"]], "frame: doc_vec"), dtype=np.float32)
     ids = Ids(documents["docno"].astype(str).tolist(), "frame")
-    source = VectorSource(Path("frame"), ids, MappedRows([of_documents]))
+    source = VectorSource(Path("frame"), ids, of_documents)
     return source, QueryVectors(tuple(queries["qid"].astype(str)), of_queries)
 
 

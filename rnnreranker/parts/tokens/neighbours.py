@@ -16,7 +16,7 @@ from rnnreranker.encode.late import special_tokens
 from rnnreranker.parts.ragged import OFFSETS
 from rnnreranker.parts.tokens.part import FILE, IDS, VECTORS, TokenSource
 from rnnreranker.parts.vectors.ids import Ids
-from rnnreranker.parts.vectors.stored import MappedRows, VectorSource
+from rnnreranker.parts.vectors.stored import VectorSource
 
 NEAREST = 10  # tokens of the collection that say which of the vocabulary a vector stands for
 DOCUMENTS = 1 << 16  # whose tokens are counted at a time
@@ -98,7 +98,7 @@ class Lexicon:
     def _exact(self) -> VectorSource:
         stored, path = self.source.vectors, self.source.folder / VECTORS
         numbers: Any = range(len(stored))
-        return VectorSource(path, Ids(numbers, str(path)), MappedRows([stored]), files=[path])
+        return VectorSource(path, Ids(numbers, str(path)), stored, files=[path])
 
     @cached_property
     def _special(self) -> np.ndarray:

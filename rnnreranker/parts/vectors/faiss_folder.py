@@ -18,7 +18,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.jobs import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.vectors.exact import best_first, inner_products
 from rnnreranker.parts.vectors.ids import Ids, read_ids
-from rnnreranker.parts.vectors.stored import LARGE, Found, MappedRows, VectorSource, in_parts
+from rnnreranker.parts.vectors.stored import LARGE, Found, VectorSource, in_parts
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
 HEAD = struct.Struct("<4xiq17xi8x")  # of a flat index: dimension, number of vectors, metric
@@ -55,7 +55,7 @@ def faiss_vectors(path: str | os.PathLike[str]) -> VectorSource:
         )
     ids = read_ids(docid)
     _check(file, metric, count, ids)
-    matrix = MappedRows([np.memmap(file, np.uint8, "r", HEAD.size, (count, 4 * dimension))])
+    matrix = np.memmap(file, np.uint8, "r", HEAD.size, (count, 4 * dimension))
     return VectorSource(file, ids, matrix, dimension, [file, docid], "faiss")
 
 

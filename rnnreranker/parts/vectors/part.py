@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -61,7 +62,8 @@ class DensePart(EncodedPart):
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
-        return path if path.is_file() or (path / "index").is_file() or any(path.glob("*.npy")) else None
+        there = path.is_file() or any((path / name).is_file() for name in ("index", "vectors.npy"))
+        return path if there else None
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> VectorSource:
@@ -108,21 +110,13 @@ class DensePart(EncodedPart):
         return {**about, "encoder": self.made_by({"settings": encoder.options}, **more)}
 
 
-class Own:
-    """In place of an encoder, for `OwnVectors`."""
-
-    def __init__(self) -> None:
-        self.fingerprint, self.name, self.graph, self.dimension = OWN, "", None, 0
-        self.options: dict[str, Any] = {}
-
-
 class OwnVectors(DensePart):
     """The vectors that documents have themselves; no encoder is loaded or named."""
 
     encoder = ""
 
     def __init__(self, params: Any) -> None:
-        super().__init__(Own(), params)
+        super().__init__(SimpleNamespace(fingerprint=OWN, name="", graph=None, dimension=0, options={}), params)
         self._mark = uuid.uuid4().hex  # nothing is taken from an interrupted build, whose vectors may be others
         self._digest = hashlib.sha256()
 
@@ -138,13 +132,14 @@ class OwnVectors(DensePart):
         old = np.arange(first, first if self._old is None else max(first, len(self._old.docids)))
         given = [*(self._old.fetch(old) if len(old) else ()), *(document.vector for document in documents[len(old) :])]
         for document, vector in zip(documents, given, strict=True):
-            size = 0 if vector is None else len(vector)
-            expected = self._encoder.dimension = self._encoder.dimension or size
-            if size == 0 or size != expected:
+            expected = self._encoder.dimension or (0 if vector is None else len(vector))
+            if vector is None or len(vector) != expected:
                 raise InputError(
-                    f"{document.where or f'document {document.docid}'}: a vector of {size} numbers; expected "
-                    f"{expected or 'some'}, as all documents have"
+                    f"{document.where or f'document {document.docid}'}: "
+                    f"{'no vector' if vector is None else f'a vector of {len(vector)} numbers'}; expected "
+                    f"{expected or 'some'} numbers, as all documents have"
                 )
+            self._encoder.dimension = expected
         return {"vectors": np.array(given, dtype=np.float32)}
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Block:

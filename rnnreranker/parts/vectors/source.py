@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,13 +19,12 @@ from rnnreranker.base.java import start_java
 from rnnreranker.parts.vectors.faiss_folder import faiss_vectors
 from rnnreranker.parts.vectors.ids import docnos_of, read_ids
 from rnnreranker.parts.vectors.npy_files import map_matrix, write_header
-from rnnreranker.parts.vectors.stored import LARGE, MappedRows, VectorSource
+from rnnreranker.parts.vectors.stored import LARGE, VectorSource
 
 INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
 FIELD, ID = "vector", "id"  # Anserini's names for the vector and for the docid
 LAYOUTS = (
-    "`index` and `docid` (Faiss folder of Pyserini), `vectors.npy` or shards *.npy and `docid`, or `vecs.f4` and "
-    "`docnos` (FlexIndex)"
+    "`index` and `docid` (Faiss folder of Pyserini), `vectors.npy` and `docid`, or `vecs.f4` and `docnos` (FlexIndex)"
 )
 
 
@@ -84,9 +82,9 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
     """The source of vectors at a path.
 
     Args:
-        path: a Faiss folder of Pyserini (`index` and `docid`); a folder with `.npy` matrices (`vectors.npy`, or shards
-            in the order of the numbers in their names) and `docid` (or `ids`); a file `X.npy` with its ids in `X.ids`,
-            one a line; a FlexIndex folder of pyterrier_dr (`vecs.f4`); a Lucene index with dense vectors (needs Java).
+        path: a Faiss folder of Pyserini (`index` and `docid`); a folder with a matrix `vectors.npy` and `docid` (or
+            `ids`); a file `X.npy` with its ids in `X.ids`, one a line; a FlexIndex folder of pyterrier_dr (`vecs.f4`);
+            a Lucene index with dense vectors (needs Java).
 
     Raises:
         InputError: nothing there, none of these layouts, or files that cannot be used.
@@ -100,7 +98,7 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
 def _opened(path: Path) -> VectorSource:
     if path.is_file():
         if path.suffix == ".npy":
-            return _matrix([path], path.with_suffix(".ids"))
+            return _matrix(path, path.with_suffix(".ids"))
         if path.name != "index":
             raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
         path = path.parent
@@ -112,38 +110,24 @@ def _opened(path: Path) -> VectorSource:
     whole, flex, named = path / "vectors.npy", path / "vecs.f4", path / "ids"
     docids = named if named.is_file() else path / "docid"
     if whole.is_file():
-        return _matrix([whole], docids)
+        return _matrix(whole, docids)
     if flex.is_file():
         rows, (ids, origin) = _flex_rows(flex), docnos_of(path)
         return VectorSource(flex, ids, rows, files=[flex, origin])
-    if matrices := sorted(path.glob("*.npy"), key=_by_numbers):
-        return _matrix(matrices, docids)
     if any(path.glob("segments_*")):
         return _opened(lucene_matrix(path))
     names = ", ".join(sorted(entry.name for entry in path.iterdir())[:6])
     raise InputError(f"{path}: no vectors in this folder (it has {names or 'nothing'}); expected {LAYOUTS}")
 
 
-def _matrix(paths: Sequence[Path], ids: Path) -> VectorSource:
-    matrices = [map_matrix(path) for path in paths]
-    path = paths[0] if len(paths) == 1 else paths[0].parent
-    if len({(matrix.shape[1], matrix.dtype) for matrix in matrices}) > 1:
-        raise InputError(f"{path}: its .npy files differ in dimensions or type; expected shards of one matrix")
+def _matrix(path: Path, ids: Path) -> VectorSource:
+    matrix = map_matrix(path)
     if not ids.is_file():
         raise InputError(f"{ids}: no such file; {path} needs its docids there, one a line")
-    return VectorSource(path, read_ids(ids), MappedRows(matrices), files=[*paths, ids])
+    return VectorSource(path, read_ids(ids), matrix, files=[path, ids])
 
 
-def _by_numbers(path: Path) -> list[Any]:
-    """Sort key that puts shard.2.npy before shard.10.npy.
-
-    >>> sorted([Path("s10.npy"), Path("s2.npy")], key=_by_numbers)[0].name
-    's2.npy'
-    """
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]
-
-
-def _flex_rows(path: Path) -> MappedRows:
+def _flex_rows(path: Path) -> np.ndarray:
     """The rows of a FlexIndex: raw float32, described by `pt_meta.json`; InputError: missing or cut files."""
     about = path.with_name("pt_meta.json")
     meta = read_json(about, "description of a FlexIndex")
@@ -153,7 +137,7 @@ def _flex_rows(path: Path) -> MappedRows:
             f"{path}: {path.stat().st_size} bytes are not the doc_count and vec_size of {about} in float32; copy the "
             "folder again"
         )
-    return MappedRows([np.memmap(path, np.float32, "r", shape=tuple(size))])
+    return np.memmap(path, np.float32, "r", shape=tuple(size))
 
 
 def lucene_matrix(path: Path) -> Path:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,59 +27,52 @@ Found = tuple[list[np.ndarray], list[np.ndarray]]  # scores (float64) and rows (
 
 
 class MappedRows:
-    """Matrices (n_i, d) of the same width and type as one: the rows of the second follow those of the first.
+    """A matrix (n, d), perhaps memory-mapped.
 
-    Reading first checks size and time of the files: a file that is overwritten in place gives wrong rows or ends the
+    Reading first checks size and time of its file: a file that is overwritten in place gives wrong rows or ends the
     process. Several threads read rows from `LARGE` bytes on, and the system does not read ahead.
     """
 
-    def __init__(self, matrices: Sequence[np.ndarray]) -> None:
-        self.matrices = list(matrices)
-        self.starts = np.cumsum([0, *map(len, matrices)])
-        self.dimension = int(matrices[0].shape[1])
-        self.spread = sum(matrix.nbytes for matrix in matrices) >= LARGE
-        self._opened = {path: _stamp(path) for path in (getattr(one, "filename", None) for one in matrices) if path}
+    def __init__(self, matrix: np.ndarray) -> None:
+        self._matrix, self.spread = matrix, matrix.nbytes >= LARGE
+        self._path = getattr(matrix, "filename", None)
+        self._opened = self._path and _stamp(self._path)
 
     def __len__(self) -> int:
-        return int(self.starts[-1])
+        return len(self._matrix)
 
     def take(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Copy (n,) int64 rows into (n, d) float32 `out` in C order; InputError: a file was overwritten since it was
-        opened.
+        """Copy (n,) int64 rows into (n, d) float32 `out` in C order; InputError: the file was overwritten since it
+        was opened.
         """
         self._check()
-        if self.spread and len(rows) >= 2 * PART:
+        if len(rows) >= 2 * PART:
             self._advise("MADV_RANDOM")
         in_parts(lambda part: self._take(rows[part], out[part]), len(rows), self.spread)
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
         """(first row, (up to size, d) float32) of each block; InputError: as `take`."""
         self._advise("MADV_SEQUENTIAL")
-        for start, matrix in zip(self.starts.tolist(), self.matrices, strict=False):
-            for first in range(0, len(matrix), size):
-                self._check()
-                block = matrix[first : first + size]
-                of_bytes = block.dtype == np.uint8  # float32 at odd addresses
-                yield start + first, np.array(block).view(np.float32) if of_bytes else np.asarray(block, np.float32)
+        for first in range(0, len(self), size):
+            self._check()
+            block = self._matrix[first : first + size]
+            of_bytes = block.dtype == np.uint8  # float32 at odd addresses
+            yield first, np.array(block).view(np.float32) if of_bytes else np.asarray(block, np.float32)
 
     def _check(self) -> None:
-        for path, (file, opened) in self._opened.items():
-            with contextlib.suppress(OSError):  # what is mapped stays when its name is gone
-                now = _stamp(path)
-                if now[0] == file and now[1] != opened:
-                    raise InputError(
-                        f"{path}: was written again while it was in use; open it again, and put a new file in its "
-                        "place (write another name, then rename) rather than writing into it"
-                    )
+        if self._path is None:
+            return
+        with contextlib.suppress(OSError):  # what is mapped stays when its name is gone
+            now = _stamp(self._path)
+            if now[0] == self._opened[0] and now != self._opened:
+                raise InputError(
+                    f"{self._path}: was written again while it was in use; open it again, and put a new file in its "
+                    "place (write another name, then rename) rather than writing into it"
+                )
 
     def _take(self, rows: np.ndarray, out: np.ndarray) -> None:
-        owners = np.searchsorted(self.starts, rows, side="right") - 1 if len(self.matrices) > 1 else None
-        matrix = self.matrices[0]
-        if owners is not None:
-            for owner in np.unique(owners).tolist():
-                mine = owners == owner
-                out[mine] = self.matrices[owner][rows[mine] - self.starts[owner]]
-        elif not matrix.flags.c_contiguous:  # np.take would first copy all of it
+        matrix = self._matrix
+        if not matrix.flags.c_contiguous:  # np.take would first copy all of it
             out[...] = matrix[rows]
         elif matrix.dtype == np.float16:
             out[...] = np.take(matrix, rows, axis=0, mode="clip")
@@ -86,10 +80,9 @@ class MappedRows:
             np.take(matrix, rows, axis=0, out=out.view(matrix.dtype), mode="clip")
 
     def _advise(self, advice: str) -> None:
-        option = getattr(mmap, advice, None)
-        for matrix in self.matrices if option is not None and self.spread else ():
-            if (mapping := getattr(matrix, "_mmap", None)) is not None:
-                mapping.madvise(option)
+        mapping, option = getattr(self._matrix, "_mmap", None), getattr(mmap, advice, None)
+        if self.spread and mapping is not None and option is not None:
+            mapping.madvise(option)
 
 
 def in_parts(read: Callable[[slice], None], count: int, spread: bool, most: int = 2**62) -> None:
@@ -130,14 +123,15 @@ class VectorSource(HasDocids):
         self,
         path: Path,
         ids: Ids,
-        matrix: MappedRows | None = None,
+        matrix: np.ndarray | None = None,
         dimension: int = 0,
         files: Sequence[Path] = (),
         kind: str = "matrix",
     ) -> None:
         super().__init__(ids)
-        self._path, self._matrix, self._files, self._kind = path, matrix, files, kind
-        self.dimension = dimension or (0 if matrix is None else matrix.dimension)
+        self._path, self._files, self._kind = path, files, kind
+        self._matrix: Any = None if matrix is None else MappedRows(matrix)
+        self.dimension = dimension or (0 if matrix is None else int(matrix.shape[1]))
         if matrix is not None and len(self.docids) != len(matrix):
             raise InputError(
                 f"{files[-1]}: has {len(self.docids)} docids but {path} has {len(matrix)} rows; expected as many"
@@ -194,12 +188,10 @@ class VectorSource(HasDocids):
 
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         """Copy the vectors of (n,) int64 rows into (n, d) float32; InputError: a row without a vector."""
-        assert self._matrix is not None
         self._matrix.take(rows, out)
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> Found:
-        scores: list[np.ndarray] = []
-        rows: list[np.ndarray] = []
+        scores, rows = list[np.ndarray](), list[np.ndarray]()
         for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it
             part = exact_search(queries[first : first + QUERIES], hits, self.docids, self._propose, self.fetch)
             scores += part[0]
@@ -207,7 +199,6 @@ class VectorSource(HasDocids):
         return scores, rows
 
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        assert self._matrix is not None
         blocks = self._matrix.blocks(max(count, BLOCK // (4 * self.dimension)))
         return by_blocks(queries, count, blocks, self._check_finite)
 
