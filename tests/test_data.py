@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import json
 import os
 import re
@@ -13,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import ir_measures
 import numpy as np
@@ -344,29 +343,16 @@ None
 """
 
 
-def of_ir_datasets(path: Path, kind: str) -> dict[str, str]:
-    """The topics of a file as ir_datasets parses them."""
-    from ir_datasets.formats import TrecQueries, TrecXmlQueries
-
-    class File:
-        stream = staticmethod(lambda: io.BytesIO(path.read_bytes()))
-
-    class XmlQuery(NamedTuple):
-        query_id: str
-        query: str
-
-    made = TrecXmlQueries(File, XmlQuery) if kind == "xml" else TrecQueries(File)
-    return {one.query_id: " ".join(one[1].split()) for one in made.queries_iter()}
-
-
-def test_topics_of_trec_are_those_of_ir_datasets(tmp_path: Path) -> None:
-    xml, trec = written(tmp_path / "t.xml", XML_TOPICS), written(tmp_path / "t.txt", TREC_TOPICS)
-    assert load_topics(xml) == of_ir_datasets(xml, "xml") == {"1": "coronavirus origin & more", "2": "obama"}
-    assert load_topics(trec) == of_ir_datasets(trec, "trec")
+def test_topics_of_trec(tmp_path: Path) -> None:
     one_line = "<top><num>C041</num><title>Pests</title><desc>d</desc></top><TOP><NUM>2</NUM><TITLE>x</TITLE></TOP>"
-    assert load_topics(written(tmp_path / "one.txt", one_line)) == {"C041": "Pests", "2": "x"}
     clinical = '<topics task="2021 TREC CT">\n<topic number="1">\nA man of 45 &amp; more,\nwho\n</topic>\n</topics>\n'
-    assert load_topics(written(tmp_path / "ct.xml", clinical)) == {"1": "A man of 45 & more, who"}
+    for name, text, topics in (
+        ("t.xml", XML_TOPICS, {"1": "coronavirus origin & more", "2": "obama"}),
+        ("t.txt", TREC_TOPICS, {"301": "International Organized Crime", "302": "Poliomyelitis and Post-Polio"}),
+        ("one.txt", one_line, {"C041": "Pests", "2": "x"}),
+        ("ct.xml", clinical, {"1": "A man of 45 & more, who"}),
+    ):
+        assert load_topics(written(tmp_path / name, text)) == topics
 
 
 @pytest.mark.parametrize("load", [load_topics, load_qrels, lambda name: list(load_documents(name))])

@@ -80,10 +80,6 @@ def test_a_run_that_was_compared_with_something_else_is_no_cell() -> None:
     assert stage_table(Figures([RECORDS[0], other, alone]), "first stages").cells == ()
 
 
-def headings(page: str) -> list[str]:
-    return [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
-
-
 def test_the_lines_that_make_xquad_of_its_file(tmp_path: Path) -> None:
     blocks = (DOCS / "data-sets.md").read_text().split("```python\n")[1:]
     (code,) = [block.split("```")[0] for block in blocks if "xquad" in block]

@@ -1,9 +1,12 @@
-"""Faiss folders, matrices and encoded queries: what comes back, and what is said when they cannot be used."""
+"""Faiss folders, matrices, FlexIndexes and encoded queries: what comes back, what is said of others."""
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
+import sys
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import RnnParams, RnnReranker, Run
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
 from rnnreranker.parts.vectors.faiss_folder import FaissVectors
 from rnnreranker.parts.vectors.source import load_encoded_queries
@@ -195,3 +198,87 @@ def test_encoded_queries(tmp_path: Path) -> None:
     (tmp_path / "queries.ids").write_text("q3\nq2\n")
     with pytest.raises(InputError, match="has 3 rows, and there are 2 query ids in"):
         load_encoded_queries(path)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["Flat", "HNSW8,Flat", "NSG8,Flat", "IVF8,Flat", "IVF8_HNSW8,Flat", "SQ8,RFlat", "IVF8,PQ4x4,RFlat", "SQ8"],
+)
+def test_large_files_are_mapped_and_read_by_several_threads(
+    tmp_path: Path, spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, rows = faiss_folder(tmp_path, spec), np.random.default_rng(2).permutation(COUNT)
+    in_memory = open_vectors(folder)
+    for name in ("faiss_folder.MAPPED", "faiss_folder.LARGE", "stored.LARGE"):
+        monkeypatch.setattr(f"rnnreranker.parts.vectors.{name}", 0)
+    mapped = open_vectors(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert mapped.fetch(rows).tobytes() == in_memory.fetch(rows).tobytes()
+        if mapped.exact:
+            np.testing.assert_array_equal(mapped.fetch(rows), VECTORS[rows])
+    for one, two in zip(mapped.search(QUERIES, 5), in_memory.search(QUERIES, 5), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("spec", "first", "reason"),
+    [
+        ("IVF8,Flat", 10**6, "direct map supported only for sequential ids"),
+        ("RR16,IDMap2,Flat", 5, "key 3 not found"),
+    ],
+)
+def test_lists_whose_ids_are_no_lines_are_refused(tmp_path: Path, spec: str, first: int, reason: str) -> None:
+    source = open_vectors(faiss_folder(tmp_path, spec, ids=np.arange(COUNT) + first))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InputError, match=rf"no vectors can be read from a Index\w+ \({reason}\); use a [^\n]+$"):
+            source.fetch(np.array([3, 0]))
+
+
+def flex(folder: Path, **changed: object) -> Path:
+    VECTORS.tofile(folder / "vecs.f4")
+    meta = {"type": "dense_index", "format": "flex", "vec_size": DIMENSION, "doc_count": COUNT} | changed
+    (folder / "pt_meta.json").write_text(json.dumps(meta))
+    (folder / "docnos").write_text("\n".join(DOCIDS))
+    return folder
+
+
+def test_vectors_of_a_flex_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_vectors(flex(tmp_path))
+    rows = source.rows(["d299", "d0", "nowhere", "d60", "d60"])
+    assert rows.tolist() == [299, 0, -1, 60, 60]
+    np.testing.assert_array_equal(source.fetch(rows[rows >= 0]), VECTORS[[299, 0, 60, 60]])
+    for row in (-1, COUNT):
+        with pytest.raises(InputError, match=rf"row {row}: expected 0\.\.299"):
+            source.fetch(np.array([0, row]))
+    (tmp_path / "docnos").unlink()
+    with pytest.raises(InputError, match=r"docnos.npids: no such file; expected its docids there"):
+        open_vectors(tmp_path)
+    npids = pytest.importorskip("npids", reason="npids is not installed")
+    npids.Lookup.build(DOCIDS, str(tmp_path / "docnos.npids"))
+    assert open_vectors(tmp_path).rows(["d9", "d229"]).tolist() == [9, 229]
+    (tmp_path / "docnos.npids").write_bytes(b"x" * 99)
+    with pytest.raises(InputError, match=r"docnos.npids: npids cannot read it \("):
+        open_vectors(tmp_path)
+    monkeypatch.setitem(sys.modules, "npids", None)
+    with pytest.raises(MissingDependencyError, match="npids is needed for reading"):
+        open_vectors(tmp_path)
+
+
+@pytest.mark.parametrize("changed", [{"doc_count": COUNT + 1}, {"vec_size": "six"}])
+def test_flex_folders_that_are_not_whole(tmp_path: Path, changed: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=r"vecs.f4: 9600 bytes are not the doc_count and vec_size of"):
+        open_vectors(flex(tmp_path, **changed))
+
+
+def test_a_matrix_stored_by_columns_is_read_without_copying_it(tmp_path: Path) -> None:
+    matrix = np.asfortranarray(np.random.default_rng(5).standard_normal((50_000, 16)).astype(np.float32))
+    np.save(tmp_path / "vectors.npy", matrix)
+    (tmp_path / "docid").write_text("".join(f"d{row}\n" for row in range(len(matrix))))
+    source, rows = open_vectors(tmp_path), np.array([49_999, 0, 7])
+    tracemalloc.start()
+    np.testing.assert_array_equal(source.fetch(rows), matrix[rows])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < matrix.nbytes / 10
