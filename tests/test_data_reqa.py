@@ -14,8 +14,7 @@ from rnnreranker.base.files import cache_home
 from rnnreranker.data import reqa
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.data.reqa import Paragraph, paragraph_files, read
-from rnnreranker.data.sentences import sentence_spans
+from rnnreranker.data.reqa import Paragraph, paragraph_files, read, sentence_spans
 from rnnreranker.data.topics import load_topics
 
 

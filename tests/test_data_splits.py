@@ -86,16 +86,13 @@ def squad(questions: int) -> str:
     return json.dumps({"data": [{"title": "x", "paragraphs": [{"context": "Ada wrote it.", "qas": asked}]}]})
 
 
-def test_sets_made_from_files_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "kept" / "squad").mkdir(parents=True)
-    path = tmp_path / "kept" / "squad" / "dev.json"
+def test_sets_made_from_files_have_them(tmp_path: Path) -> None:
+    path = tmp_path / "dev.json"
     path.write_text(squad(5))
     all_parts = [list(load_topics(f"reqa:{path}:standard-3-{part}")) for part in splits.PARTS]
     assert [len(part) for part in all_parts] == [3, 1, 1]
     assert sorted(qid for part in all_parts for qid in part) == [f"n{number}" for number in range(5)]
     assert kept_at(f"reqa:{path}:standard-3-test") == path
-    monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(tmp_path / "kept"))
-    assert load_topics("reqa:collections/squad:standard-3-test") == load_topics(f"reqa:{path}:standard-3-test")
     path.write_text(squad(4))
     with pytest.raises(InputError, match=r"test: 4 different questions with a relevant document; five parts need"):
         load_topics(f"reqa:{path}:standard-3-test")

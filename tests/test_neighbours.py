@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from array_vectors import ArrayVectors
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
@@ -84,15 +83,6 @@ def test_a_build_that_is_killed_loses_the_blocks_that_are_not_whole(
     write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=2)
     assert len(made) == len({*made}) == 7
     assert content(tmp_path / "graph") == content(tmp_path / "plain")
-
-
-def test_products_beyond_float32_are_settled_in_float64() -> None:
-    """Some are infinite, some not a number: infinity less infinity."""
-    vectors = np.random.default_rng(0).standard_normal((80, 8)).astype(np.float32) * np.float32(1e30)
-    edges = DenseNeighbours(ArrayVectors(vectors)).nearest(np.arange(80), 5)[0]
-    products = vectors.astype(np.float64) @ vectors.astype(np.float64).T
-    np.fill_diagonal(products, -np.inf)
-    np.testing.assert_array_equal(edges, np.argsort(-products, axis=1, kind="stable")[:, :5])
 
 
 def test_the_files_are_those_of_a_corpus_graph(tmp_path: Path) -> None:

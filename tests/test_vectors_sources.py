@@ -121,18 +121,13 @@ def test_l2_is_refused(tmp_path: Path) -> None:
         open_vectors(tmp_path)
 
 
-def test_matrix_file_with_ids_beside_it(tmp_path: Path) -> None:
-    np.save(tmp_path / "mine.npy", VECTORS)
-    with pytest.raises(InputError, match=r"mine\.ids: no such file"):
-        open_vectors(tmp_path / "mine.npy")
-    (tmp_path / "mine.ids").write_text("\n".join(DOCIDS))
-    source = open_vectors(tmp_path / "mine.npy")
-    np.testing.assert_array_equal(source.fetch(source.rows(["d9"])), VECTORS[[9]])
-
-
 def test_other_places_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such index"):
         open_vectors(tmp_path / "nowhere")
+    np.save(tmp_path / "mine.npy", VECTORS)
+    with pytest.raises(InputError, match=r"mine\.ids: no such file"):
+        open_vectors(tmp_path / "mine.npy")
+    (tmp_path / "mine.npy").unlink()
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(
         InputError, match=r"no vectors in this folder \(it has notes\.txt\); expected `index` and `docid`"

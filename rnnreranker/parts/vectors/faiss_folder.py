@@ -21,7 +21,7 @@ from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.stored import LARGE, Found, VectorSource, in_parts
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
-HEAD = struct.Struct("<4xiq17xi8x")  # of a flat index: dimension, number of vectors, metric
+HEAD = struct.Struct("<4siqqq?iq")  # of a flat index: mark, dimension, vectors, two numbers, trained, metric, floats
 AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads that cost more than they bring
 ADDED = 2**14  # vectors that are added to lists at a time
 MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
@@ -46,7 +46,7 @@ def faiss_vectors(path: str | os.PathLike[str]) -> VectorSource:
         start = stream.read(HEAD.size)
     if start[:4] not in FLAT_MARKS or len(start) < HEAD.size:
         return FaissVectors(_opened(file), read_ids(docid), file)
-    dimension, count, metric = HEAD.unpack(start)
+    _, dimension, count, *_, metric, _ = HEAD.unpack(start)
     size, expected = file.stat().st_size, HEAD.size + 4 * dimension * count
     if size != expected:
         raise InputError(
@@ -147,6 +147,11 @@ def _opened(path: Path) -> Any:
         raise InputError(
             f"{path}: not a whole Faiss index of float vectors ({_reason(error)}); copy or build it again"
         ) from None
+
+
+def flat_head(count: int, dimension: int) -> bytes:
+    """What stands before the float32 vectors of a flat index of inner products."""
+    return HEAD.pack(FLAT_MARKS[0], dimension, count, 2**20, 2**20, True, 0, count * dimension)
 
 
 def write_lists(index: Any, count: int, trained: int, fetch: Callable[[np.ndarray], np.ndarray], file: Path) -> None:

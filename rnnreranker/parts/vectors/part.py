@@ -7,13 +7,12 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
@@ -21,6 +20,7 @@ from rnnreranker.encode.kinds import Encoder
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.parts.base import BLOCK, Block, EncodedPart, Part
 from rnnreranker.parts.vectors import VectorSource, open_vectors
+from rnnreranker.parts.vectors.faiss_folder import flat_head
 from rnnreranker.parts.vectors.npy_files import write_header
 
 OWN = "own"  # in place of an encoder: the vectors that documents have themselves
@@ -52,8 +52,6 @@ class DensePart(EncodedPart):
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
-        if params.dtype == "float32":  # before hours of encoding
-            require("faiss", "writing a dense index", "faiss-cpu")
         return OwnVectors(params) if params.encoder == OWN else super().make(params, beside)
 
     @classmethod
@@ -94,11 +92,7 @@ class DensePart(EncodedPart):
         encoder, flat, more = self._encoder, self.params.dtype == "float32", dict[str, Any]()
         with open(folder / ("index" if flat else "vectors.npy"), "wb") as stream:
             if flat:
-                faiss = require("faiss", "writing a dense index", "faiss-cpu")
-                header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(encoder.dimension)).tobytes())
-                header[8:16] = count.to_bytes(8, "little")  # the number of vectors
-                header[-8:] = (count * encoder.dimension).to_bytes(8, "little")  # and of the floats that follow
-                stream.write(header)
+                stream.write(flat_head(count, encoder.dimension))
             else:
                 write_header(stream, "<f2", (count, encoder.dimension))
             for block in self.stored():
@@ -110,13 +104,20 @@ class DensePart(EncodedPart):
         return {**about, "encoder": self.made_by({"settings": encoder.options}, **more)}
 
 
+class Own:
+    """In place of an encoder, for `OwnVectors`."""
+
+    fingerprint, name, graph, dimension = OWN, "", None, 0
+    options: ClassVar[dict[str, Any]] = {}
+
+
 class OwnVectors(DensePart):
     """The vectors that documents have themselves; no encoder is loaded or named."""
 
     encoder = ""
 
     def __init__(self, params: Any) -> None:
-        super().__init__(SimpleNamespace(fingerprint=OWN, name="", graph=None, dimension=0, options={}), params)
+        super().__init__(Own(), params)
         self._mark = uuid.uuid4().hex  # nothing is taken from an interrupted build, whose vectors may be others
         self._digest = hashlib.sha256()
 

@@ -36,7 +36,7 @@ class MappedRows:
     def __init__(self, matrix: np.ndarray) -> None:
         self._matrix, self.spread = matrix, matrix.nbytes >= LARGE
         self._path = getattr(matrix, "filename", None)
-        self._opened = self._path and _stamp(self._path)
+        self._opened: Any = self._path and _stamp(self._path)
 
     def __len__(self) -> int:
         return len(self._matrix)
