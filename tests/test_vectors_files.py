@@ -28,30 +28,13 @@ def saved(array: Any, **options: Any) -> bytes:
     return stream.getvalue()
 
 
-def archive() -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, vectors=MATRIX)
-    return stream.getvalue()
-
-
-def with_header(header: str, content: bytes = MATRIX.tobytes(), version: bytes = b"\x01\x00") -> bytes:
-    """A file with a header of its own making."""
-    return b"\x93NUMPY" + version + len(header).to_bytes(2, "little") + header.encode("latin-1") + content
-
-
-def header(shape: str, kind: str = "'<f4'", order: str = "False") -> str:
-    return f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}}}\n"
-
-
 FAULTS = {
-    "npz": (archive(), "the magic string is not correct"),
     "pickle": (b"\x80\x04cos\nsystem\n", "the magic string is not correct"),
     "objects": (saved(np.array([[{}]], dtype=object), allow_pickle=True), "Python objects"),
     "empty": (b"", "EOF"),
     "cut": (saved(MATRIX)[:-1], "greater than file size"),
     "longer": (saved(MATRIX) + b"\0", "take 48 bytes, it has 49"),
-    "huge": (with_header(header(f"({10**15}, 768)")), "greater than file size"),
-    "nested": (with_header("(" * 5000), "not a whole .npy file"),
+    "nested": (b"\x93NUMPY\x01\x00" + (5000).to_bytes(2, "little") + b"(" * 5000, "not a whole .npy file"),
     "float64": (saved(MATRIX.astype(np.float64)), "has shape .* and type float64; expected"),
     "one dimension": (saved(MATRIX[0]), r"has shape \(3,\) and type float32; expected"),
     "no rows": (saved(MATRIX[:0]), r"has shape \(0, 3\) and type float32; expected"),

@@ -21,7 +21,7 @@ from rnnreranker.base.files import DESCRIPTION, check_files, fingerprint, noted_
 from rnnreranker.base.method import find, methods, names
 from rnnreranker.base.settings import Share, Written, hints_of
 from rnnreranker.data.document import Document
-from rnnreranker.parts.vectors.npy_files import put_arrays
+from rnnreranker.parts.vectors.npy_files import put_array
 
 if TYPE_CHECKING:
     from rnnreranker.encode.kinds import TextEncoder
@@ -253,7 +253,7 @@ class EncodedPart(Part):
         """Write the file of a block; its bytes do not depend on threads."""
         self._threads = threads
         self.mark_of([document.text for document in documents])
-        put_arrays(file, self.encoded(documents))
+        put_array(file, self.encoded(documents))
 
     def add(self, documents: Sequence[Document]) -> None:
         file, rows = self.file_of(len(self._files), documents), np.arange(self._count, self._count + len(documents))
@@ -263,7 +263,7 @@ class EncodedPart(Part):
             self.reused += len(documents)
         if not file.is_file():
             texts = [document.text for document in documents]
-            put_arrays(file, self.taken(rows, texts) if old else self.encoded(documents))
+            put_array(file, self.taken(rows, texts) if old else self.encoded(documents))
         self._files.append(file)
 
     def stored(self) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,19 +24,13 @@ def write_array(stream: IO[bytes], array: np.ndarray) -> None:
     stream.write(array.tobytes())
 
 
-def put_array(path: Path, array: np.ndarray) -> None:
-    """Write a `.npy` file whole, so that it survives a kill."""
-    _put(path, lambda stream: write_array(stream, array))
-
-
-def put_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write a `.npz` file whole, so that it survives a kill."""
-    _put(path, lambda stream: np.savez(stream, **arrays))
-
-
-def _put(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def put_array(path: Path, array: np.ndarray | Mapping[str, Any]) -> None:
+    """Write a `.npy` file, or several arrays by name as a `.npz` file, whole, so that it survives a kill."""
     with write_atomically(path) as stream:
-        write(stream)
+        if isinstance(array, np.ndarray):
+            write_array(stream, array)
+        else:
+            np.savez(stream, **array)
         stream.flush()
         os.fsync(stream.fileno())
 

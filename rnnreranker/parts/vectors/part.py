@@ -107,8 +107,9 @@ class DensePart(EncodedPart):
 class Own:
     """In place of an encoder, for `OwnVectors`."""
 
-    fingerprint, name, graph, dimension = OWN, "", None, 0
-    options: ClassVar[dict[str, Any]] = {}
+    def __init__(self) -> None:
+        self.fingerprint, self.name, self.graph, self.dimension = OWN, "", None, 0
+        self.options: dict[str, Any] = {}
 
 
 class OwnVectors(DensePart):
