@@ -108,6 +108,6 @@ def test_products_on_a_device_propose_the_same(
 def test_an_approximate_graph_has_no_shares(index: Path) -> None:
     before = sorted(index.iterdir())
     flags = ["--shard-id", "0", "--shard-num", "3", "--parts", "neighbours:search=ivf"]
-    with pytest.raises(InputError, match="a graph of dense with search=ivf is made by one process; leave it out"):
+    with pytest.raises(InputError, match="a graph with search=ivf is made by one process; leave it out"):
         main(["--output", str(index), *flags])
     assert sorted(index.iterdir()) == before
