@@ -278,8 +278,8 @@ def test_auto_makes_what_can_be_made(
     assert "already complete, 2 documents" in capsys.readouterr().err
     with pytest.raises(UnavailableError, match="needs Java 21"):
         command.main([*flags, "dense,bm25"])
-    request = IndexRequest("x", ["terms", "bm25", "neighbours:by=bm25"])
-    assert obstacles(request) == {"bm25": reason, "neighbours": "it is made from the part bm25"}
+    request = IndexRequest("x", ["dense", "bm25", "neighbours:by=terms"])
+    assert obstacles(request) == {"bm25": reason, "neighbours": "it is made from the part terms"}
 
 
 @pytest.fixture
