@@ -73,7 +73,7 @@ def test_trainings(world: making.World) -> None:
     assert made.keys() == kept.keys()
     for name, one in kept.items():
         assert made[name]["validation"] == pytest.approx(one["validation"], abs=0.002), name
-        if same_machine():
+        if same_machine() and one["weights"]:
             assert made[name]["weights"] == one["weights"], name
 
 
