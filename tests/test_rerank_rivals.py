@@ -191,6 +191,7 @@ def _with_products(products: list[list[float]]) -> np.ndarray:
 def test_the_command_refuses_foreign_flags() -> None:
     for flags, message in (
         (["--rerank", "zhong", "--k", "2"], "--k: of rnn, not with --rerank zhong"),
+        (["--rerank", "none", "--k", "2"], "--k: of rnn, not with --rerank none"),
         (["--rerank", "rnn:k=3", "--k", "2"], "--rerank rnn:k=3 and --k: k twice; give it once"),
     ):
         with pytest.raises(InputError, match=message):

@@ -147,7 +147,7 @@ def _rerankers(args: Any, explained: bool) -> list[Form]:
     if not args.rerank and not typed:
         return [str(RNN) if explained else RNN]
     forms = [Written.read(one) for one in args.rerank or [RNN]]
-    if not all(form.name in names("reranker") for form in forms):
+    if not {form.name for form in forms} <= {*names("reranker"), NO_RERANKING}:
         return list(forms)  # refused with the request
     taken = [_taken(form.name) for form in forms]
     if strange := [name for name in typed if not any(name in own for own in taken)]:
@@ -158,7 +158,9 @@ def _rerankers(args: Any, explained: bool) -> list[Form]:
 
 
 def _taken(reranker: str) -> set[str]:
-    """The flags of rNN that a reranker takes: all settings of rNN, or `context` alone."""
+    """The flags of rNN that a reranker takes: all settings of rNN, `context` alone, or none."""
+    if reranker == NO_RERANKING:
+        return set()
     method = find("reranker", reranker)
     own = {*hints_of(method.Params)}
     own = own | {PRESET} if issubclass(method.Params, RnnParams) else own & {"context"}

@@ -50,8 +50,10 @@ class QueryEncoding:
         """With an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is for the encoder of the index.
 
         Raises:
-            InputError: unknown settings, values out of range.
+            InputError: unknown settings, values out of range, an encoder beside vectors that are given.
         """
+        if encoder is not None and encoded is not None:
+            raise InputError(f"give one of {argument('encoder')} and {argument('encoded_queries')}")
         written = Written("") if encoder is None else Written.read(encoder)
         params = EncoderParams.of(written.params, argument("encoder", str(written)))
         shown = str(topics) if isinstance(topics, str | Path) else argument("topics")

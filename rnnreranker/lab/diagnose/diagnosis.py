@@ -270,11 +270,10 @@ def check(request: DiagnoseRequest) -> None:
     Raises:
         InputError: all faults; unknown settings.
     """
-    topics, encoded, encoder = (argument(name) for name in ("topics", "encoded_queries", "encoder"))
+    topics, encoded = argument("topics"), argument("encoded_queries")
     refuse(
         *request.lacking("index"),
         (request.topics is None and request.encoded_queries is None, f"give {topics} or {encoded} FILE.npy"),
-        (request.encoded_queries is not None and request.encoder is not None, f"give one of {encoder} and {encoded}"),
     )
     _ = request.params, request.encoding  # each says what is wrong with its written form
 
