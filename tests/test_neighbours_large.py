@@ -12,7 +12,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
 from rnnreranker.parts.neighbours import nearest as nearest_module
-from rnnreranker.parts.neighbours import open_neighbours
+from rnnreranker.parts.neighbours import on_device, open_neighbours
 from rnnreranker.parts.neighbours import part as graph_files
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import graph_source, write_graph
@@ -87,22 +87,35 @@ def test_recall_is_measured_and_kept(
     assert f"neighbours: ivf has found {graph.origin.recall:.1%} of the 8 nearest of 100 documents that" in said[-1]
 
 
-@pytest.mark.parametrize(("size", "columns"), [(1e-3, 2**16), (300, 96)])
-def test_products_on_a_device_propose_the_same(
-    size: float, columns: int, index: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("size", "columns"), [(1e-3, 2**16), (1, 704), (300, 96)])
+def test_products_in_half_precision_propose_the_same(
+    size: float, columns: int, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By torch on the processor, as on a GPU; some vectors are alike in single precision, and one is zero."""
+    """By torch on the processor, as on a GPU; some vectors are alike in half precision, and lengths differ."""
     pytest.importorskip("torch")
-    vectors = clustered() * np.float32(size)
-    vectors[100:140] = vectors[100] * (1 + np.arange(40, dtype=np.float32)[:, None] * 2.0**-23)
-    vectors[50] = 0
+    vectors = np.tile(clustered(), (4, 1)) * np.float32(size)
+    vectors[600:] += np.random.default_rng(2).standard_normal((1800, 16)).astype(np.float32) * np.float32(size / 20)
+    vectors[1000:1040] = vectors[1000] * (1 + np.arange(40, dtype=np.float32)[:, None] / 100_000)
+    vectors[50] *= 0
+    vectors[51:] *= np.linspace(0.5, 1, 2349, dtype=np.float32)[:, None]
+    vectors *= np.float32(min(1, 200 / np.linalg.norm(vectors, axis=1).max()))
     np.save(index / "vectors.npy", vectors)
-    monkeypatch.setattr(nearest_module, "ON_DEVICE", columns)
-    plain, there = (DenseNeighbours(open_vectors(index), devices) for devices in ((), ("cpu", "cpu")))
-    for first in (0, 200, 400):
-        rows = np.arange(first, first + 200)
+    (index / "docid").write_text("".join(f"d{row}\n" for row in range(2400)))
+    plain = DenseNeighbours(open_vectors(index))
+    monkeypatch.setattr(on_device, "COLUMNS", columns)
+    monkeypatch.setattr(on_device, "READ", 704)
+    there = DenseNeighbours(open_vectors(index), ("cpu", "cpu"))
+    for first in (0, 800, 1600):
+        rows = np.arange(first, first + 800)
         for found, expected in zip(there.nearest(rows, 3), plain.nearest(rows, 3), strict=True):
             np.testing.assert_array_equal(found, expected)
+    scores, proposed = on_device.OnDevice("cpu", open_vectors(index)).propose(vectors[:50], 30)
+    true = vectors[:50].astype(float) @ vectors.astype(float).T
+    found = np.take_along_axis(true, proposed, axis=1)
+    assert (scores >= found).all()
+    assert (scores - found).max() <= 4e-3 * np.linalg.norm(vectors, axis=1).max() ** 2
+    assert (scores[:, -1] >= np.sort(true, axis=1)[:, -31]).all()
+    np.testing.assert_array_equal(scores, -np.sort(-scores, axis=1))
 
 
 def test_an_approximate_graph_has_no_shares(index: Path) -> None:

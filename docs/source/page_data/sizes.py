@@ -88,8 +88,8 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
         return lambda one: one["documents"] * one["tokens"] * 2 * of_token / encoding
 
     def on_device(one: Mapping[str, Any]) -> float:
-        single = device["single_flops"] * device["products"]
-        return float(one["documents"] ** 2 * (2 * width / single + device["bytes_a_pair"] / device["bytes_s"]))
+        pairs = one["documents"] ** 2 / 2
+        return float(pairs * 2 * width / products + pairs * device["bytes_a_pair"] / device["bytes_s"])
 
     def searched(one: Mapping[str, Any]) -> float:
         bytes_read = 2 * one["documents"] * width
@@ -139,6 +139,7 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
         hours = tuple(seconds(one) / 3600 for one in assumed["collections"])
         price = dollars["gpu_hour" if on == GPU else "core_hour"]
         steps.append(Step(title, on, by, hours, tuple(one * price for one in hours)))
+    of_stretches = 16 * (kept["neighbours"] + 1 + kept["spare"]) * 8
     bytes_of: dict[str, Callable[[Mapping[str, Any]], float]] = {
         "vectors, float32": lambda one: 4 * width,
         "vectors, float16": lambda one: 2 * width,
@@ -146,7 +147,7 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
         "weights of words": lambda one: 3 * kept["weights"],
         "vectors of tokens, float16": lambda one: 2 * model["token_width"] * one["tokens"],
         "graph": lambda one: by_ivf[-1]["graph_MB"] * 1e6 / by_ivf[-1]["documents"],
-        "on a GPU while the exact graph is made": lambda one: 4 * width,
+        "while the exact graph is made on a GPU": lambda one: of_stretches,
         "ids of documents": lambda one: kept["id"] + 20,  # with where each begins, its hash and its row
     }
     gigabytes = {

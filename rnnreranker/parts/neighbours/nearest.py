@@ -12,6 +12,7 @@ import numpy as np
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.jobs import one_blas_thread, one_faiss_thread
+from rnnreranker.parts.neighbours.on_device import OnDevice
 from rnnreranker.parts.postings.source import Postings, best_products
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import Propose, by_blocks, exact_search, inner_products
@@ -22,7 +23,7 @@ from rnnreranker.parts.vectors.npy_files import put_array
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-COLUMNS, ON_DEVICE = 8192, 2**16  # documents that a block of rows is compared with at a time
+COLUMNS = 8192  # documents that a block of rows is compared with at a time
 SPARE, SPARE_OF_LISTS = 9, 16  # documents proposed beyond a list and the document itself
 # documents up to which search is exact: N^2 d multiplications are 4 x 10^14 at 384 dimensions, 80 minutes of a core
 EXACT = 2**20
@@ -65,24 +66,6 @@ def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) 
     order = np.lexsort((proposed, -values), axis=1)[:, :k]
     best = np.take_along_axis(values, order, axis=1)
     return np.take_along_axis(proposed, order, axis=1), np.where(np.isneginf(best), 0.0, best)
-
-
-class OnDevice:
-    """The vectors of a collection on a device of torch: single precision proposes, float64 decides afterwards."""
-
-    def __init__(self, device: str, vectors: VectorSource) -> None:
-        self._torch, self._device = require("torch", "a graph on a device", "torch"), device
-        self._torch.backends.cuda.matmul.allow_tf32 = False  # its rounding is coarser than `exact.rounding`
-        blocks = blocks_of(vectors, ON_DEVICE)
-        self._blocks = [(first, self._torch.from_numpy(block).to(device)) for first, block in blocks]
-
-    def propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The highest products (Q, count) float32 of (Q, d) float32, descending, and rows (Q, count) int64."""
-        asked = self._torch.from_numpy(queries).to(self._device)
-        best = [(first, (asked @ block.T).topk(min(count, len(block)))) for first, block in self._blocks]
-        scores, chosen = self._torch.cat([one.values for _, one in best], dim=1).topk(count)
-        rows = self._torch.cat([one.indices + first for first, one in best], dim=1).gather(1, chosen)
-        return scores.cpu().numpy(), rows.cpu().numpy()
 
 
 class DenseNeighbours(GraphSource):
