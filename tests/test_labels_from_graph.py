@@ -191,7 +191,7 @@ def test_labels_say_which_vectors_their_graph_is_of(folder: Path, graph: Neighbo
         (dataclasses.replace(graph.origin, of="bm25"), None),
         (dataclasses.replace(graph.origin, of="", source=""), None),
     ):
-        told = NeighbourGraph(graph.path, graph._ids, graph.edges, graph.weights, origin)
+        told = NeighbourGraph(graph.path, graph.table, graph.edges, graph.weights, origin)
         labeler = make_labeler("evidence", Inputs(neighbours=told), PARAMS, source="neighbours")
         labels = labeler.infer(Run.read(folder / "run.txt"), qrels)
         assert labels.metadata.get("vectors") == known

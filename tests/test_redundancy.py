@@ -41,7 +41,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "w"}\n')
     (tmp_path / "qrels.txt").write_text("q1 0 a 1\n")
     Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}}).write(tmp_path / "one.txt")
-    monkeypatch.setattr(opening, "open_index", lambda _name: SimpleNamespace(vectors=SOURCE))
+    for module in (opening, measure):
+        monkeypatch.setattr(module, "open_index", lambda _name: SimpleNamespace(vectors=SOURCE))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

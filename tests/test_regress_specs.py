@@ -253,7 +253,7 @@ class TestTheProjectsOwn:
     [
         ("dense: {encoder: tas-b}", "own: more: index vectors has no part neighbours$"),
         ("dense: {encoder: tas-b}, neighbours: {k: 0}", "neighbours:k=0: k=0: expected an integer >= 1 or none"),
-        ("terms: {}, neighbours: {k: 32}", "neighbours is made of dense or impact"),
+        ("bm25: {}, neighbours: {k: 32}", "neighbours is made of dense or impact or terms"),
     ],
 )
 def test_faults_of_the_parts_of_an_index(tmp_path: Path, parts: str, said: str) -> None:
