@@ -30,7 +30,7 @@ from page_data.study_table import (
     study_table,
 )
 from page_data.table_pages import write_tables
-from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
+from rnnreranker.lab.diagnose.verdict import HELD_OUT, LIKELY, verdict
 from rnnreranker.regress.records import Figures
 from rnnreranker.rnn import RnnParams
 
@@ -64,7 +64,7 @@ def names(figures: Figures) -> dict[str, Any]:
     own += [forecasts_on_record, cases, leave_one_out, verdict]
     own += [decided, judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
     titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY, "likely_limit": LIKELY}
-    titles |= {"defaults": RnnParams()}
+    titles |= {"defaults": RnnParams(), "held_out_forecasts": HELD_OUT}
     return {function.__name__: function for function in own} | titles
 
 
