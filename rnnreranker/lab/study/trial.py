@@ -259,7 +259,7 @@ class Studied:
             start, model = arm.own.start, str(self.start(task, arm))
             index = self.indexed(self.folder(task, start) if start in self.arms else folder / "start", model)
         elif method.params.get("scorer") == TO_TRAIN:  # on the words of training queries (paper 004, eq. 4)
-            form = Written("term-scorer", {"texts": "queries", "seed": task.seed})
+            form = Written("term-scorer", {"seed": task.seed})
             asked: Any = {"labels": make_labels(run, judged, index, "hard", **given), "index": index}
             asked |= {"topics": {qid: " ".join(text.split()) for qid, text in task.topics.items()}}
             self.trained(folder / "scorer", form, encoder=self.encoder, **asked)
