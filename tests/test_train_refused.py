@@ -26,7 +26,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("argv", "said"),
     [
         ("crss", "--model crss: crss: no such trained-model; did you mean cross?"),
-        ("cross:random_negatives=3", "--model cross: no setting random_negatives, "),
+        ("cross:refresh_every=3", "--model cross: no setting refresh_every, "),
         ("cross --scorer encoder", "--scorer: expected none with --model cross"),
         ("query --scorer mlp", "--scorer mlp: scorer='mlp': expected one of "),
         ("query --scorer encoder:layers=3", "--scorer encoder:layers=3: no setting layers, "),

@@ -116,7 +116,7 @@ def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSour
     model = CandidateScorer(dense, DIMENSION, small(kind)).eval()
     with torch.no_grad():
         plain, found = (score(one, table, batch).numpy() for one in (dense.eval(), model))
-        states = encoded(dense, batch, pooled=False)
+        states = encoded(dense, batch.features, pooled=False)
         by_itself = dense.states(*(one[1:2] for one in batch.features.values()))
     assert np.allclose(found[batch.valid], plain[batch.valid], atol=1e-4)
     length = int(batch.features["attention_mask"][1].sum())

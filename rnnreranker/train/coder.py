@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, argument
+from rnnreranker.base.method import Inputs
 from rnnreranker.encode.coder import (
     CandidateScorer,
     PromptedTokens,
@@ -27,6 +29,9 @@ from rnnreranker.encode.coder import (
 )
 from rnnreranker.encode.model_folder import read_settings
 from rnnreranker.labels.export import check_texts
+from rnnreranker.labels.methods.base import labeler_of
+from rnnreranker.methods.retrieve.dense import dense_run
+from rnnreranker.parts.vectors import QueryVectors
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, held_out_of, labels_of, validation_of
 from rnnreranker.train.trainer import RankedLearner, by_length
@@ -187,14 +192,14 @@ def score(model: QueryEncoder | CandidateScorer, table: CandidateVectors, batch:
     device = model.inverse_temperature.device
     documents, columns = (part.to(device) for part in table.distinct(batch.rows))
     if isinstance(model, CandidateScorer):
-        states, attention = encoded(model.encoder, batch, False), batch.features["attention_mask"].to(device)
+        states, attention = encoded(model.encoder, batch.features, False), batch.features["attention_mask"].to(device)
         return model.score(states, attention, documents[columns], batch.valid.to(device))
-    return (encoded(model, batch) @ documents.T).gather(1, columns) * model.inverse_temperature
+    return (encoded(model, batch.features) @ documents.T).gather(1, columns) * model.inverse_temperature
 
 
-def encoded(encoder: QueryEncoder, batch: Batch, pooled: bool = True) -> Tensor:
+def encoded(encoder: QueryEncoder, features: dict[str, Tensor], pooled: bool = True) -> Tensor:
     """(b, d): vectors of the queries of a batch; not pooled: (b, T, h), states of their tokens, 0 at padding."""
-    longest = batch.features["input_ids"].shape[1]
+    longest = features["input_ids"].shape[1]
 
     def compute(part: dict[str, Tensor]) -> Tensor:
         tokens, attention = part["input_ids"], part["attention_mask"]
@@ -203,7 +208,7 @@ def encoded(encoder: QueryEncoder, batch: Batch, pooled: bool = True) -> Tensor:
             return encoder.pool(states, attention)
         return pad(states * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
 
-    return by_length(batch_to_device(batch.features, encoder.inverse_temperature.device), compute, TOKENS)
+    return by_length(batch_to_device(features, encoder.inverse_temperature.device), compute, TOKENS)
 
 
 class Schedule(LRScheduler):
@@ -265,8 +270,8 @@ class CoderLearner(RankedLearner):
         checked, more_lost = read_samples(validation or labels, source, None, held_out)
         checked = checked[: params.validation_queries]
         rows = torch.cat([one.docids for one in (*samples, *checked)]).unique().numpy()
-        rows = np.arange(len(source.docids)) if params.random_negatives else rows
-        self._table = CandidateVectors(source, rows)
+        whole = params.random_negatives or params.refresh_every
+        self._table = CandidateVectors(source, np.arange(len(source.docids)) if whole else rows)
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
         if dense.projection is not None:
             say(
@@ -276,15 +281,39 @@ class CoderLearner(RankedLearner):
         self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
         queries = {one.qid: topics[one.qid] for one in (*samples, *checked)}
         self._cut = dict(zip(queries, self._tokens.cut([*queries.values()]), strict=True))
-        self.training, self.checked, self.at_once = samples, checked, params.batch_size
+        self._dense, self._labels, self._source = dense, labels, source
+        self._samples = {one.qid: one for one in samples}
+        self.training, self.checked, self.at_once = list(self._samples), checked, params.batch_size
+        if params.refresh_every:
+            self._labeler(QueryVectors((), np.empty((0, source.dimension), np.float32)))  # the labels say their method
         made = {"labels": labels.metadata, "index": source.fingerprint, "training_queries": len(samples)}
         made |= {"validation_queries": len(checked), "candidates_without_vector": lost + more_lost}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
         super().__init__(start, params, made, [learnt, dense.pooling, dense.normalize])
 
-    def batch(self, rows: Sequence[Sample]) -> dict[str, Any]:
-        return {"batch": batch_of(rows, self._cut, self._tokens)}
+    def batch(self, rows: Sequence[str]) -> dict[str, Any]:
+        return {"qids": rows}
+
+    def _labeler(self, queries: QueryVectors) -> Any:
+        return labeler_of(self._labels.metadata, Inputs(vectors=self._source, query_vectors=queries))
+
+    def refresh(self, qids: Sequence[str]) -> None:
+        """Search for queries with the present encoder, and keep new samples of them, by labels of the same method.
+
+        A query none of whose positives has a vector keeps its sample.
+        """
+        numbers, attention = self._tokens.pad([self._cut[qid] for qid in qids])
+        self.model.eval()
+        with torch.no_grad():
+            vectors = encoded(self._dense, {"input_ids": numbers, "attention_mask": attention}).float().cpu().numpy()
+        self.model.train()
+        queries = QueryVectors(tuple(qids), vectors)
+        run = dense_run(self._source, queries, max(len(one.docids) for one in self._samples.values()))
+        labels, _ = self._labeler(queries).infer_from(run, {qid: judged_of(self._labels, qid) for qid in qids})
+        if len(labels):
+            made, _ = read_samples(labels, self._source, self.params.candidates, qids)
+            self.kept |= {one.qid: tuple(one) for one in made}
 
     def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
         """RAdam; biases and norms do not decay, and a scorer has its own learning rate."""
@@ -301,7 +330,11 @@ class CoderLearner(RankedLearner):
         return optimizer, Schedule(optimizer, params, steps, every)
 
     def loss(self, inputs: Any) -> Tensor:
-        params, batch = self.params, inputs["batch"]
+        params, qids, every = self.params, inputs["qids"], self.params.refresh_every
+        if every and self.step and self.step % every == 0:
+            self.refresh(qids if every == 1 else self.training)
+        samples = [Sample(*self.kept.get(qid, self._samples[qid])) for qid in qids]
+        batch = batch_of(samples, self._cut, self._tokens)
         wide = params.in_batch_negatives or self.ranking.over_batch
         if wide or params.random_negatives:
             batch = add_negatives(batch, len(self._table.rows), params.random_negatives, wide, self.rng)
@@ -319,6 +352,13 @@ class CoderLearner(RankedLearner):
         length = read_settings(self.folder).max_length or self._tokens.max_length  # as before, where its files say so
         write: Any = write_scorer if isinstance(self.model, CandidateScorer) else write_encoder
         write(folder, self.model, self._tokens, length)
+
+
+def judged_of(labels: SoftLabels, qid: str) -> dict[str, int]:
+    """Positives of a query with their grades; 1 each if the scores of the labels are no grades."""
+    one, graded = labels[qid], labels.metadata.get("method") in ("hard", "uniform")
+    grades = one.scores.clip(1, None if graded else 1).astype(int)
+    return dict(compress(zip(one.docids, grades.tolist(), strict=True), one.positive))
 
 
 def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:

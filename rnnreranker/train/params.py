@@ -141,6 +141,11 @@ class TrainParams(RankedParams):
     )
     in_batch_negatives: bool = in_batch_setting()
     epsilon: float = setting(1e-8, "epsilon of RAdam", above=0)
+    refresh_every: int = setting(
+        0,
+        "steps after which candidates and labels are made again by the encoder as it then is; 0 = never",
+        at_least=0,
+    )
     schedule: Literal["linear", "plateau"] = setting(
         "linear", "schedule after warm-up: linear decay, or constant and cut when the validation loss no longer falls"
     )

@@ -29,6 +29,7 @@ from rnnreranker.train.params import LONGEST
 from rnnreranker.train.request import RECORD, Start, Trained
 
 STATE, WEIGHTS = "trainer_state.json", "model.safetensors"  # of a checkpoint: written last; what is trained
+KEPT = "kept.pt"  # of a checkpoint: `Learner.kept`
 CUT = 10  # ranks of RR and nDCG
 TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
 
@@ -77,6 +78,7 @@ class Learner:
         folder: of the start, None = a new model; encoder: its name.
         made: inputs, for the record; content: inputs, for the fingerprint of checkpoints.
         step: steps taken; rng: of this step.
+        kept: values of a training that its checkpoints hold beside the weights.
     """
 
     in_order: ClassVar[bool] = False
@@ -87,7 +89,7 @@ class Learner:
 
     def __init__(self, start: Start, params: Any, made: Mapping[str, Any], content: Sequence[Any]) -> None:
         self.encoder, self.params = None if start.name == NOTHING else start.name, params
-        self.made, self.content = dict(made), content
+        self.made, self.content, self.kept = dict(made), content, dict[str, Any]()
 
     def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
         """Optimizer and schedule, which may `observe` validation losses. None = AdamW; linear decay or a constant rate.
@@ -249,12 +251,14 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         load_model(self.learner.model, Path(resume_from_checkpoint) / WEIGHTS)
+        self.learner.kept = torch.load(Path(resume_from_checkpoint) / KEPT, weights_only=True)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Write the weights into the folder of a checkpoint."""
+        """Write the weights and what the learner keeps into the folder of a checkpoint."""
         folder = Path(str(output_dir))
         folder.mkdir(parents=True, exist_ok=True)
         save_model(self.learner.model, str(folder / WEIGHTS))
+        torch.save(self.learner.kept, folder / KEPT)
 
 
 def fit(kind: str, learns: Any, start: Start, params: Any, inputs: Any, output: Path, device: str = "cpu") -> Trained:
