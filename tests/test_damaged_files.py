@@ -25,6 +25,7 @@ from rnnreranker.lab.tune.request import Space
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.regress.specs.spec import read_spec
 from rnnreranker.rnn.params import RnnParams
+from rnnreranker.train.fairness import neutrality_of
 
 Reader = Callable[[Path], Any]
 
@@ -158,6 +159,13 @@ def test_ids_with_white_space_are_refused_where_they_are_read(tmp_path: Path, na
         (tmp_path / file).write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=rf"{file}:1: "):
             read(tmp_path / file)
+
+
+@pytest.mark.parametrize("text", ["", "a\t1_0\n", "a\t0.5\na\t0.6\n", "a b\t0.5\n"])
+def test_neutralities_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "neutral.tsv").write_text(text)
+    with pytest.raises(InputError, match=r"neutral\.tsv:"):
+        neutrality_of(tmp_path / "neutral.tsv")
 
 
 def test_records_of_another_form(tmp_path: Path) -> None:

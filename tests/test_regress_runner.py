@@ -152,7 +152,7 @@ class TestWhatIsStale:
     @pytest.mark.parametrize(
         ("flag", "read"),
         [
-            *((flag, True) for flag in ("validation_run", "validation_topics", "negatives", "index")),
+            *((flag, True) for flag in ("validation_run", "validation_topics", "neutrality", "index")),
             *((flag, True) for flag in ("documents", "topics", "qrels", "encoder", "preset")),
             ("tag", False),
             ("output", False),

@@ -184,6 +184,22 @@ def test_frozen_layers_stay(tiny: Path, source: VectorSource, topics: dict[str, 
 
 
 @pytest.mark.long
+def test_neutrality_draws_scores(tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path) -> None:
+    labels = make_labels()
+    neutral = {f"d{number}": float(number % 2) for number in range(DOCUMENTS)} | {"of another index": 0.5}
+    plain, drawn = (
+        train_encoder(
+            labels, source, topics, str(tiny), tmp_path / f"weight{weight}",
+            replace(QUICK, epochs=4, learning_rate=0.01, neutrality_weight=weight),
+            validation=_renamed(labels, topics), pooling="mean", neutrality=neutral,
+        )
+        for weight in (0.0, 20.0)
+    )  # fmt: skip
+    assert plain.history[0] == drawn.history[0]
+    assert plain.history[-1]["loss"] < drawn.history[-1]["loss"] - 0.05
+
+
+@pytest.mark.long
 def test_a_training_that_ended_is_not_trained_on(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

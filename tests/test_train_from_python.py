@@ -50,7 +50,7 @@ def test_the_folder_is_that_of_the_command(
     assert files_of(world / "command") == files_of(world / "python")
 
 
-def test_validation_queries_are_objects_too(tiny: Path, world: Path) -> None:
+def test_validation_queries_and_neutrality_are_objects_too(tiny: Path, world: Path) -> None:
     topics = make_topics()
     few = {qid: text for qid, text in topics.items() if qid in ("q1", "q2", "q3")}
     others = {qid: text for qid, text in topics.items() if qid not in few}
@@ -62,17 +62,35 @@ def test_validation_queries_are_objects_too(tiny: Path, world: Path) -> None:
         labelled,
         world / "index",
         topics,
-        Written("query", {"max_steps": 1}),
+        Written("query", {"max_steps": 1, "neutrality_weight": 1}),
         output=world / "out",
         encoder={str(tiny): {"pooling": "mean"}},
         loss={"multi-tier": {"margin": 2.0}},
         validation_run=make_run(),
         validation_qrels=qrels,
         validation_topics=few,
+        neutrality={"d1": 0.5},
         device="cpu",
     )
     assert trained.record["validation_queries"] == 3
     assert (trained.record["params"]["loss"], trained.record["params"]["margin"]) == ("multi-tier", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("weight", "neutral", "said"),
+    [
+        (1, None, "neutrality_weight=1.0: expected above 0 with neutrality, 0 without it"),
+        (0, {"d1": 0.5}, "neutrality_weight=0.0: expected above 0 with neutrality, 0 without it"),
+        (1, {"x": 0.5, "y": 1}, "neutrality: none of its 2 documents is in the index"),
+        (1, {"d1": 1.5}, r"neutrality: 'd1\\t1.5', expected docid<TAB>value in \[0, 1\]"),
+    ],
+)
+def test_neutrality_goes_with_its_weight(
+    tiny: Path, world: Path, weight: float, neutral: dict[str, float] | None, said: str
+) -> None:
+    form, given = f"query:neutrality_weight={weight}", (world / "labels.parquet", world / "index", make_topics())
+    with pytest.raises(InputError, match=said):
+        train_model(*given, form, output=world / "out", encoder=f"{tiny}:pooling=mean", neutrality=neutral)
 
 
 def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, world: Path) -> None:
@@ -90,8 +108,8 @@ def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, wor
     ("given", "said", "flagged"),
     [
         (
-            {"kind": "late:random_negatives=1"},
-            "model=late: no setting random_negatives, ",
+            {"kind": "late:neutrality_weight=1"},
+            "model=late: no setting neutrality_weight, ",
             "--model late: no setting",
         ),
         ({"scorer": "encoder:blocks=0"}, "scorer=encoder:blocks=0: blocks=0: expected", "--scorer encoder:blocks=0: "),

@@ -11,6 +11,7 @@ import torch
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find as find_method
 from rnnreranker.base.method import make_params, names
+from rnnreranker.train.fairness import neutrality_divergence
 from rnnreranker.train.params import TrainParams, settings_for
 
 NAN, LN2, LN3 = math.nan, math.log(2), math.log(3)
@@ -111,3 +112,20 @@ def test_a_margin_belongs_to_the_losses_that_have_one(tmp_path: Path) -> None:
     for form, said in (("kl:margin=0.5", "no setting margin"), ("multi-tier:margin=-1", "margin=-1.0: expected a fin")):
         with pytest.raises(InputError, match=said):
             settings_for(TrainParams, {"loss": form})
+
+
+def test_neutrality_divergence_by_hand_over_the_highest_scores() -> None:
+    neutrality = rows([1.0, 0.0, 1.0])
+    # the two highest: scores ln 3 and 0 -> 3/4, 1/4; neutrality 1 and 0 -> e/(e+1), 1/(e+1)
+    share = math.e / (math.e + 1)
+    by_hand = share * math.log(share / 0.75) + (1 - share) * math.log((1 - share) / 0.25)
+    scores = rows([LN3, 0.0, -1.0]).requires_grad_()
+    found = neutrality_divergence(scores, neutrality, VALID, 2)
+    assert found.item() == pytest.approx(by_hand)
+    found.backward()
+    assert scores.grad is not None
+    assert scores.grad[0, 2] == 0
+    padded = torch.cat([SCORES, rows([NAN])], dim=1)
+    alone = neutrality_divergence(SCORES, neutrality, VALID, 100)
+    wide = neutrality_divergence(padded, rows([1.0, 0.0, 1.0, NAN]), rows([1, 1, 1, 0]).bool(), 100)
+    assert wide.item() == pytest.approx(alone.item())

@@ -58,6 +58,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("late:similarity=cosine", "similarity='cosine': expected one of maxsim, l2"),
         ("sparse:architecture=doc,lambda_q=0.1", "lambda_q=0.1: expected none with the architecture doc"),
         ("query:plateau_patience=9", "plateau_patience=9: expected none with the schedule linear"),
+        ("query:neutrality_cutoff=9", "neutrality_cutoff=9: expected none with neutrality_weight=0"),
         ("query:loss=margin-mse,random_negatives=3", "random_negatives=3: expected none with the loss margin-mse"),
         ("query", "--index missing: expected with --model query"),
         ("masked", "expected none with --model masked"),

@@ -33,7 +33,12 @@ BASE = {"batch_size": 4, "epochs": 2, "learning_rate": 1e-3, "evaluate_every": 2
 KINDS: dict[str, dict[str, Any]] = {
     "dropout, candidates renewed": {"dropout": 0.3, "epochs": 3, "refresh_every": 3},
     "stopped early": {"patience": 2, "learning_rate": 1e-9, "key_measure": "RR@10", "warmup": 0.5},
-    "margins, layers frozen": {"loss": "margin", "frozen_layers": 1, "random_negatives": 2},
+    "margins, layers frozen, neutral documents": {
+        "loss": "margin",
+        "frozen_layers": 1,
+        "random_negatives": 2,
+        "neutrality_weight": 2.0,
+    },
     "a projection": {"dimension": 20},
     "a scorer of candidates alone": {"scorer": "feed-forward"},
     "a scorer of all candidates, renewed": {"scorer": "encoder", "refresh_every": 3},
@@ -51,8 +56,11 @@ def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, m
     params = settings_for(TrainParams, BASE | chosen)
     labels = HardLabeler(Inputs(vectors=source)).infer(make_run(), make_qrels())
 
+    neutral = {"d1": 0.0, "d2": 0.5} if params.neutrality_weight else None
+
     def trained(name: str) -> dict[str, bytes]:
-        train_encoder(labels, source, make_topics(), str(tiny), tmp_path / name, params, pooling="mean", scorer=scorer)
+        given: dict[str, Any] = {"pooling": "mean", "scorer": scorer, "neutrality": neutral}
+        train_encoder(labels, source, make_topics(), str(tiny), tmp_path / name, params, **given)
         return files_of(tmp_path / name)
 
     step = 5 if params.refresh_every else 3  # so that checkpoint 4 has the candidates that step 3 searched for

@@ -138,7 +138,7 @@ _WRITTEN = """output json explain_output tsv listwise plots record storage work
     docs_folder"""
 _READ = """index bm25_index from_index append documents topics test_topics validation_topics qrels test_qrels
     validation_qrels truth run runs test_run validation_run encoded_queries encoder preset pairs labels negatives
-    term_scorer collections space read second files names retriever retrieve fuse prf
+    neutrality term_scorer collections space read second files names retriever retrieve fuse prf
     expand rerank aggregate method model loss arms first_stages similarity beside filter parts scorer impact_encoder
     token_encoder"""
 WRITTEN, READ = frozenset(_WRITTEN.split()), frozenset(_READ.split())

@@ -24,7 +24,9 @@ A training that was killed goes on where it stopped when the same command is giv
 """
 SHOWN = {
     "": ("model", "labels", "negatives", "index", "topics", "encoder", "output"),
-    "training (all other settings: --model NAME:key=value)": (*EVERYDAY, "preset", "loss", "scorer", "device"),
+    "training (all other settings: --model NAME:key=value)": (
+        *(*EVERYDAY, "preset", "loss", "scorer", "neutrality", "device"),
+    ),
     "texts and labels of another source": ("documents", "fields", "other_index"),
     "validation queries (default: a share of the training queries, held out)": (
         *("validation_run", "validation_qrels", "validation_topics"),

@@ -32,6 +32,7 @@ from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import labeler_of
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.parts.vectors import QueryVectors
+from rnnreranker.train.fairness import neutrality_divergence, neutrality_of
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, held_out_of, labels_of, validation_of
 from rnnreranker.train.trainer import RankedLearner, by_length
@@ -54,6 +55,7 @@ class CoderInputs(NamedTuple):
         labels: of the training queries; topics: texts of all queries; source: fixed vectors of the documents.
         validation: labels of the validation queries; None = a share of the training queries.
         scorer: of candidates, trained with the encoder; None = the inner product.
+        neutrality: by docid, in [0, 1]; other documents have 1.
     """
 
     labels: SoftLabels
@@ -61,6 +63,7 @@ class CoderInputs(NamedTuple):
     topics: Mapping[str, str]
     validation: SoftLabels | None = None
     scorer: ScorerParams | None = None
+    neutrality: Mapping[str, float] | None = None
 
 
 def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
@@ -71,7 +74,11 @@ def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
     validation, texts = validation_of(request, params.validation_queries)
     if not request.other_index:
         check_index(labels, source, request.shown("labels"), argument("index", index.name))
-    return CoderInputs(labels, source, topics | texts, validation, request.scoring)
+    weight = params.neutrality_weight
+    neutrality = neutrality_of(request.neutrality) if request.neutrality else None
+    if bool(neutrality) != bool(weight):
+        raise InputError(f"neutrality_weight={weight}: expected above 0 with {argument('neutrality')}, 0 without it")
+    return CoderInputs(labels, source, topics | texts, validation, request.scoring, neutrality)
 
 
 def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, index_name: str) -> None:
@@ -263,7 +270,7 @@ class CoderLearner(RankedLearner):
     """
 
     def __init__(self, start: Start, params: TrainParams, inputs: CoderInputs, device: str = "cpu") -> None:
-        labels, source, topics, validation, scorer = inputs
+        labels, source, topics, validation, scorer, neutrality = inputs
         held_out = held_out_of(labels.qids, params, validation)
         check_texts({*labels.qids, *held_out}, (), topics, {})
         samples, lost = read_samples(labels, source, params.candidates, set(labels.qids) - held_out)
@@ -286,11 +293,17 @@ class CoderLearner(RankedLearner):
         self.training, self.checked, self.at_once = list(self._samples), checked, params.batch_size
         if params.refresh_every:
             self._labeler(QueryVectors((), np.empty((0, source.dimension), np.float32)))  # the labels say their method
+        neutral = neutrality or {}
+        self._neutral = torch.ones(len(source.docids) + 1)  # the last is of docids that the index lacks, row -1
+        rows = np.asarray(source.rows([*neutral]), dtype=np.int64)
+        if neutral and rows.max() < 0:
+            raise InputError(f"{argument('neutrality')}: none of its {len(rows)} documents is in the index")
+        self._neutral[rows] = torch.tensor([*neutral.values()])
         made = {"labels": labels.metadata, "index": source.fingerprint, "training_queries": len(samples)}
         made |= {"validation_queries": len(checked), "candidates_without_vector": lost + more_lost}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
-        super().__init__(start, params, made, [learnt, dense.pooling, dense.normalize])
+        super().__init__(start, params, made, [learnt, neutral, dense.pooling, dense.normalize])
 
     def batch(self, rows: Sequence[str]) -> dict[str, Any]:
         return {"qids": rows}
@@ -341,6 +354,10 @@ class CoderLearner(RankedLearner):
         scores = score(self.model, self._table, batch)
         targets, positive, valid = (part.to(scores.device) for part in (batch.targets, batch.positive, batch.valid))
         loss: Tensor = self.ranking(scores, targets, positive, valid)
+        if params.neutrality_weight:
+            neutral = self._neutral[batch.rows].to(scores.device)
+            divergence = neutrality_divergence(scores, neutral, valid, params.neutrality_cutoff)
+            loss = loss + params.neutrality_weight * divergence
         return loss
 
     def scored(self, lists: Sequence[Sample]) -> Iterable[np.ndarray]:

@@ -84,7 +84,7 @@ class QueryModel(TrainedModel):
     needs = frozenset({"topics", "vectors"})
     Params = settings.TrainParams
     loads, learns = "coder:load_inputs", "coder:CoderLearner"
-    reads = LABELLED | {"other_index", "scorer"}
+    reads = LABELLED | {"other_index", "neutrality", "scorer"}
     encoder_settings = frozenset({"pooling", "normalize"})
 
 

@@ -97,6 +97,7 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
             "plateau_patience",
             "the schedule linear, which ends by itself",
         ),
+        (not own.get("neutrality_weight"), "neutrality_cutoff", "neutrality_weight=0: no divergence is computed"),
         (own.get("architecture") == "doc", "lambda_q", "the architecture doc, without a query model"),
     ):
         for name in unread.split():
@@ -161,6 +162,8 @@ class TrainParams(RankedParams):
     inverse_temperature: float | None = temperature_setting()
     learn_temperature: bool = setting(True, "inverse temperature trained with the encoder")
     frozen_layers: int = setting(0, "lowest layers left as they are, and the token embeddings", at_least=0)
+    neutrality_weight: float = setting(0.0, "weight of the divergence from the documents' neutrality", at_least=0)
+    neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1)
     query_tokens: int | None = setting(
         None, "tokens at which training queries are cut, special tokens included", at_least=1
     )

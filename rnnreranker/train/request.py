@@ -91,6 +91,9 @@ class TrainRequest(Request):
     scorer: Form | None = setting(
         None, f"of candidates, for search --rerank scorer: {', '.join(SCORERS)} (default: the inner product)"
     )
+    neutrality: str | Path | Mapping[str, float] | None = setting(
+        None, "file of docid<TAB>value in [0, 1], for query:neutrality_weight"
+    )
     other_index: bool = setting(False, "take labels that were made from another index")
     device: str = setting(AUTO, f"cpu, cuda, {AUTO}")
 
