@@ -18,7 +18,7 @@ from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.coder import CandidateVectors, read_samples, start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.trainer import rank_positives, ranking_measures
+from rnnreranker.train.trainer import ranking_measures
 
 
 @pytest.fixture(scope="module")
@@ -156,13 +156,15 @@ def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source:
 
 
 def test_ranks_and_measures() -> None:
-    ranks = rank_positives(np.array([0.1, 0.9, 0.5, 0.3]), np.array([True, False, True, False]), [0])
-    assert ranks.tolist() == [2, 4]
+    positive = np.array([True, False, True, False])
+    ranks, measures = ranking_measures(np.array([0.1, 0.9, 0.5, 0.3]), positive)
     gains = 1 / np.log2([3, 5, 2])
-    assert ranking_measures(ranks) == (0.5, pytest.approx((gains[0] + gains[1]) / (gains[2] + gains[0])))
-    assert ranking_measures(np.array([11])) == (0, 0)
-    first = [int(rank_positives(np.zeros(4), np.arange(4) == 0, [seed])[0]) for seed in range(400)]
-    assert {rank: first.count(rank) > 60 for rank in (1, 2, 3, 4)} == dict.fromkeys((1, 2, 3, 4), True)
+    assert ranks == [2, 4]
+    assert measures == {"RR@10": 0.5, "nDCG@10": pytest.approx((gains[0] + gains[1]) / (gains[2] + gains[0]))}
+    assert ranking_measures(-np.arange(11), np.arange(11) == 10) == ([11], {"RR@10": 0, "nDCG@10": 0})
+    assert ranking_measures(np.zeros(4), positive)[0] == [4, 4]  # a tie counts against a positive
+    assert ranking_measures(np.array([np.nan] * 4), positive)[0] == [4, 4]
+    assert ranking_measures(np.zeros(4), ~positive & positive) == ([], {})
 
 
 @pytest.mark.long

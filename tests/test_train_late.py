@@ -100,7 +100,7 @@ def test_training_scores_are_those_of_the_product_token_by_token(
     found = learner(tiny, replace(QUICK, similarity=similarity, **lengths))  # type: ignore[arg-type]
     with torch.no_grad():
         batch = found.batch(GROUPS)
-        scores = found.scores(batch["query"], batch["document"])
+        scores = found.scores(**batch["features"])
     expected = plain(tiny, similarity, **lengths)
     np.testing.assert_allclose(scores.numpy(), expected, atol=1e-5)
     assert expected[:, 3].tolist() == (

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 from transformers import BertConfig, BertForMaskedLM, BertTokenizer, DataCollatorForLanguageModeling
@@ -57,31 +55,32 @@ class MaskedLearner(Learner):
             )
             self._tokenizer = fast_tokenizer(path)
         self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
-        self.training, texts = (
+        self.training, self._checked = (
             self._tokenizer(list(own), truncation=True, max_length=longest)["input_ids"] for own in inputs
         )
-        self._checked = [
-            self._masked(torch.tensor([tokens]), np.random.default_rng([params.seed, number]))
-            for number, tokens in enumerate(texts)
-        ]
 
-    def batch(self, rows: Sequence[list[int]]) -> dict[str, Tensor]:
-        """Token numbers and attention, (B, T)."""
-        return dict(self._tokenizer.pad({"input_ids": list(rows)}, return_tensors="pt"))
+    def batch(self, rows: Sequence[list[int]]) -> dict[str, Any]:
+        """Token numbers of texts; `loss` masks them, as it knows the step."""
+        return {"texts": rows}
+
+    def guesses(self, texts: Sequence[list[int]], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Logits (n, V) and numbers (n,) of the tokens to guess."""
+        self._masking.generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        masked = self._masking([{"input_ids": tokens} for tokens in texts]).to(self.model.device)
+        targets = masked.pop("labels")
+        guessed = targets != UNMASKED
+        return self.model(**masked).logits[guessed], targets[guessed]
 
     def loss(self, inputs: Any) -> Tensor:
-        tokens, targets = (one.to(self.model.device) for one in self._masked(inputs["input_ids"].cpu(), self.rng))
-        output = self.model(input_ids=tokens, attention_mask=inputs["attention_mask"], labels=targets)
-        loss: Tensor = output.loss if (targets != UNMASKED).any() else output.logits.sum() * 0.0  # nothing was drawn
-        return loss
+        logits, targets = self.guesses(inputs["texts"], self.rng)
+        return cross_entropy(logits, targets) if len(targets) else logits.sum()  # of nothing
 
     def validation(self) -> Validation:
         """Mean cross-entropy and accuracy; the masks of a text are always the same."""
         parts = [torch.zeros(2, 0, dtype=torch.float64)]
-        for tokens, targets in self._checked:
-            guessed = targets != UNMASKED
-            own, logits = targets[guessed], self.model(input_ids=tokens.to(self.model.device)).logits
-            logits = logits.cpu()[guessed].double()
+        for number, tokens in enumerate(self._checked):
+            logits, own = self.guesses([tokens], np.random.default_rng([self.params.seed, number]))
+            logits, own = logits.cpu().double(), own.cpu()
             parts.append(torch.stack([cross_entropy(logits, own, reduction="none"), logits.argmax(dim=1) == own]))
         loss, right = torch.cat(parts, dim=1).mean(dim=1).nan_to_num().tolist()
         return Validation({"loss": loss, "accuracy": right})
@@ -89,12 +88,6 @@ class MaskedLearner(Learner):
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(folder)
         self._tokenizer.save_pretrained(folder)
-
-    def _masked(self, tokens: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Masked tokens and targets, `UNMASKED` at the other tokens."""
-        self._masking.generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        special = torch.isin(tokens, torch.tensor(self._tokenizer.all_special_ids))
-        return self._masking.torch_mask_tokens(tokens.clone(), special)
 
 
 def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]]:
@@ -114,9 +107,9 @@ def new_tokenizer(texts: Sequence[str], size: int) -> Any:
 
     Both are ordered by frequency, then alphabetically. InputError: texts without a word.
     """
-    normalizer, splitter, characters = BertNormalizer(), BertPreTokenizer(), Counter[str]()
-    normalized = (normalizer.normalize_str(text) for text in texts)
-    counts = Counter(word for text in normalized for word, _ in splitter.pre_tokenize_str(text))
+    usual, characters = BertTokenizer().backend_tokenizer, Counter[str]()
+    normalized = (usual.normalizer.normalize_str(text) for text in texts)
+    counts = Counter(word for text in normalized for word, _ in usual.pre_tokenizer.pre_tokenize_str(text))
     if not counts:
         raise InputError("no text has a word: there is nothing to make a vocabulary of")
     for word, count in counts.items():
@@ -188,9 +181,9 @@ class TermLearner(Learner):
         for start in range(0, len(self._checked), AT_ONCE):
             batch = self.batch(self._checked[start : start + AT_ONCE])
             parts.append(self._of_words({name: one.to(device) for name, one in batch.items()}).double().cpu())
-        weights, targets = torch.cat(parts, dim=1).numpy()
-        correlation = float(np.corrcoef(weights, targets)[0, 1]) if weights.std() * targets.std() else 0.0
-        return Validation({"loss": float(((weights - targets) ** 2).mean()), "correlation": correlation})
+        both = torch.cat(parts, dim=1)
+        correlation = torch.corrcoef(both)[0, 1].nan_to_num().item()
+        return Validation({"loss": mse_loss(*both).item(), "correlation": correlation})
 
     def save(self, folder: Path) -> None:
         write_term_scorer(folder, self.model, self._reader, self._terms)

@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,14 @@ WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white spac
 
 
 class GroupLearner(RankedLearner):
-    """A model of sentence-transformers that is trained on groups."""
+    """A model of sentence-transformers that is trained on groups.
+
+    Attributes:
+        scores: a function of the features of `texts`, to scores of any shape, which count from 0 when flattened.
+    """
 
     in_order = True
+    scores: Callable[..., Tensor]
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs) -> None:
         made = {"training_queries": len({pool.qid for pool in inputs.pools}), "validation_queries": len(inputs.checked)}
@@ -63,6 +69,35 @@ class GroupLearner(RankedLearner):
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(str(folder), create_model_card=False)
+
+    @abstractmethod
+    def texts(self, lists: Lists) -> tuple[dict[str, Features], list[dict[str, int]]]:
+        """Arguments of `scores`, and for each query docid → number of its score."""
+
+    def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
+        """Texts, the numbers of the scores that count for a query, (B, N), and their targets."""
+        features, at = self.texts(rows)
+        whole, teacher = [[*own] for own in at], self.inputs.teacher
+        lists = whole if self.params.of_batch else [one.docids for one in rows]
+        logits = None if teacher is None else teacher.logits([one.pool for one in rows], whole[0])
+        numbers = torch.tensor([[own[docid] for docid in docids] for own, docids in zip(at, lists, strict=True)])
+        made = {"features": features, "numbers": numbers, "label": in_batch(rows, lists, self.own, logits)}
+        return made | ({"contrast": in_batch(rows, whole)} if getattr(self.params, "contrast", 0) else {})
+
+    def loss(self, inputs: Any) -> Tensor:
+        return self.ranked(self.scores(**inputs["features"]), inputs)
+
+    def ranked(self, scores: Tensor, inputs: Any) -> Tensor:
+        """The loss of scores."""
+        loss: Tensor = self.ranking(scores.flatten()[inputs["numbers"]], **inputs["label"])
+        if "contrast" in inputs:
+            loss = loss + self.params.contrast * InfoNceLoss()(scores, **inputs["contrast"])
+        return loss
+
+    def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
+        features, at = self.texts(lists)
+        scores = self.scores(**batch_to_device(features, self.model.device)).float().cpu().numpy().ravel()
+        return [scores[[own[docid] for docid in one.docids]] for own, one in zip(at, lists, strict=True)]
 
 
 class CrossLearner(GroupLearner):
@@ -83,24 +118,14 @@ class CrossLearner(GroupLearner):
             if self.model.tokenizer.pad_token is None:
                 raise ValueError("its tokenizer has no padding")
 
-    def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
-        """Pairs of texts, and the targets of each group."""
-        return {"pairs": self.features(rows), "label": in_batch(rows, [one.docids for one in rows])}
+    def texts(self, lists: Lists) -> tuple[dict[str, Features], list[dict[str, int]]]:
+        number, queries, documents = count(), self.inputs.queries, self.inputs.documents
+        pairs = [(queries[one.qid], documents[docid]) for one in lists for docid in one.docids]
+        at = [{docid: next(number) for docid in one.docids} for one in lists]
+        return {"pairs": tensors(self.model.preprocess(pairs))}, at
 
-    def features(self, lists: Lists) -> Features:
-        queries, documents = self.inputs.queries, self.inputs.documents
-        return tensors(self.model.preprocess([(queries[one.qid], documents[d]) for one in lists for d in one.docids]))
-
-    def loss(self, inputs: Any) -> Tensor:
-        return self.ranking(self.scores(inputs["pairs"]).view_as(inputs["label"]["targets"]), **inputs["label"])
-
-    def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
-        scores = self.scores(batch_to_device(self.features(lists), self.model.device)).cpu()
-        return [own.numpy() for own in scores.split([len(one.docids) for one in lists])]
-
-    def scores(self, features: Features) -> Tensor:
-        """(n,) float32: scores of pairs."""
-        return by_length(features, lambda part: self.model(part)["scores"].view(-1).float())
+    def scores(self, pairs: Features) -> Tensor:
+        return by_length(pairs, lambda part: self.model(part)["scores"].view(-1).float())
 
 
 def tensors(features: Mapping[str, Any]) -> Features:
@@ -109,48 +134,18 @@ def tensors(features: Mapping[str, Any]) -> Features:
 
 
 class TwoSidedLearner(GroupLearner):
-    """A model that encodes queries and documents separately, each after its prompt."""
+    """A model that encodes queries and documents separately, each after its prompt; `scores` returns (B, U)."""
 
     def features(self, texts: list[str], kind: TextKind) -> Features:
         """Inputs of the model: tensors, padded on the right."""
         return tensors(self.model.preprocess(texts, prompt=self.model.prompts[kind] or None, task=kind))
 
-    @abstractmethod
-    def scores(self, query: Features, document: Features) -> Tensor:
-        """(B, U): every query with every document."""
-
-    def texts(self, lists: Lists) -> tuple[Features, Features, dict[str, int]]:
-        """Features of the queries and of the U distinct documents of groups or labels, and the rows of the latter."""
+    def texts(self, lists: Lists) -> tuple[dict[str, Features], list[dict[str, int]]]:
         docids = dict.fromkeys(docid for one in lists for docid in one.docids)
         queries = self.features([self.inputs.queries[one.qid] for one in lists], "query")
         documents = self.features([self.inputs.documents[docid] for docid in docids], "document")
-        return queries, documents, {docid: row for row, docid in enumerate(docids)}
-
-    def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
-        """Texts, the columns of the documents that count for a query, (B, N), and their targets."""
-        query, document, at = self.texts(rows)
-        whole, teacher = [[*at]] * len(rows), self.inputs.teacher
-        logits = None if teacher is None else teacher.logits([one.pool for one in rows], [*at])
-        lists = whole if self.params.of_batch else [one.docids for one in rows]
-        columns = torch.tensor([[at[docid] for docid in own] for own in lists])
-        made = {"query": query, "document": document, "columns": columns}
-        made["label"] = in_batch(rows, lists, self.own, logits)
-        return made | ({"contrast": in_batch(rows, whole)} if getattr(self.params, "contrast", 0) else {})
-
-    def loss(self, inputs: Any) -> Tensor:
-        return self.ranked(self.scores(inputs["query"], inputs["document"]), inputs)
-
-    def ranked(self, scores: Tensor, inputs: Any) -> Tensor:
-        """The loss of scores (B, U)."""
-        loss: Tensor = self.ranking(scores.gather(1, inputs["columns"]), **inputs["label"])
-        if "contrast" in inputs:
-            loss = loss + self.params.contrast * InfoNceLoss()(scores, **inputs["contrast"])
-        return loss
-
-    def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
-        *sides, at = self.texts(lists)
-        scores = self.scores(*(batch_to_device(side, self.model.device) for side in sides)).float().cpu().numpy()
-        return [scores[row, [at[docid] for docid in one.docids]] for row, one in enumerate(lists)]
+        at = [{docid: row * len(docids) + column for column, docid in enumerate(docids)} for row in range(len(lists))]
+        return {"query": queries, "document": documents}, at
 
 
 def in_batch(
@@ -344,7 +339,7 @@ class SparseLearner(TwoSidedLearner):
 
         FLOPS: sum over words of the squared mean weight.
         """
-        queries, documents = self.weights(inputs["query"]), self.weights(inputs["document"])
+        queries, documents = self.weights(inputs["features"]["query"]), self.weights(inputs["features"]["document"])
         params, rise = self.params, self.params.regularizer_warmup
         rise = int(rise if rise >= 1 else rise * self.steps)
         share = 1.0 if self.step >= rise else (self.step / rise) ** 2

@@ -46,24 +46,20 @@ class Validation(NamedTuple):
     positives: Sequence[tuple[int, float]] = ()
 
 
-def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:
-    """Ranks (from 1, ascending) of the positives by descending score, ties in random order.
+def ranking_measures(scores: np.ndarray, positive: np.ndarray) -> tuple[list[int], dict[str, float]]:
+    """Ranks of the positives, from 1, ascending, and RR@10 and nDCG@10 with binary gain; {} without positives.
 
-    >>> rank_positives(np.array([3.0, 1.0, 2.0]), np.array([False, False, True]), [0]).tolist()
-    [2]
+    A tie counts against a positive: a model that scores all candidates alike ranks it last.
+
+    >>> ranking_measures(np.array([3.0, 1.0, 3.0, 2.0]), np.array([False, False, True, True]))[0]
+    [2, 3]
     """
-    shuffled = np.random.default_rng(list(seed)).permutation(len(scores))
-    order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
-    return np.flatnonzero(positive[order]) + 1
-
-
-def ranking_measures(ranks: np.ndarray) -> tuple[float, float]:
-    """RR@10 and nDCG@10 with binary gain, from the ascending ranks of all positives; NaN without any."""
-    if not len(ranks):
-        return math.nan, math.nan
+    ranks = np.sort((~(scores < scores[positive][:, None])).sum(axis=1))
     gains, high = 1 / np.log2(np.arange(2, CUT + 2)), ranks[ranks <= CUT]
-    reciprocal = 1 / float(high[0]) if len(high) else 0.0
-    return reciprocal, float(gains[high - 1].sum() / gains[: len(ranks)].sum())
+    if not len(ranks):
+        return [], {}
+    ideal = gains[: len(ranks)].sum()
+    return ranks.tolist(), {"RR@10": (1 / high).max(initial=0), "nDCG@10": gains[high - 1].sum() / ideal}
 
 
 class Learner:
@@ -133,19 +129,18 @@ class RankedLearner(Learner):
 
     def validation(self) -> Validation:
         """Means over validation queries, whatever the order of queries and candidates."""
-        measured, positives = list[tuple[float, ...]](), list[tuple[int, float]]()
+        measured, positives = list[dict[str, float]](), list[tuple[int, float]]()
         for start in range(0, len(self.checked), self.at_once):
             lists = self.checked[start : start + self.at_once]
             for one, own in zip(lists, self.scored(lists), strict=True):
-                order, seed = np.argsort(np.asarray(one.docids)), [self.params.seed, int(fingerprint(one.qid), 16)]
-                ranks = rank_positives(own[order], np.asarray(one.positive)[order], seed)
                 given = own, one.targets, one.positive, self.own(one) if self.own else one.targets
                 scores, targets, positive, aims = (torch.as_tensor(part)[None] for part in given)
                 valid = torch.ones_like(positive)
-                losses = self.ranking(scores, aims, positive, valid), divergence(scores, targets, valid)
-                measured.append((*map(float, losses), *ranking_measures(ranks)))
+                losses = {"loss": self.ranking(scores, aims, positive, valid), "kl": divergence(scores, targets, valid)}
+                ranks, ranked = ranking_measures(own, positive[0].numpy())
+                measured.append({name: float(loss) for name, loss in losses.items()} | ranked)
                 shares = torch.softmax(scores[0], dim=0)[positive[0]].sort(descending=True).values
-                positives += zip(ranks.tolist(), shares.tolist(), strict=True)
+                positives += zip(ranks, shares.tolist(), strict=True)
         means: Any = pandas.DataFrame(measured, columns=["loss", "kl", "RR@10", "nDCG@10"]).mean().fillna(0)
         return Validation(means.to_dict(), positives)
 
