@@ -12,7 +12,7 @@ from rnnreranker.index.opening import IndexOnDisk
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.request import Start, TrainRequest
 
-COSINES = "expected another with --model"
+COSINES = "expected another; it is of cosines, for --model dual"
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +30,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("cross --scorer encoder", "--scorer: expected none with --model cross"),
         ("query --scorer mlp", "--scorer mlp: scorer='mlp': expected one of "),
         ("query --scorer encoder:layers=3", "--scorer encoder:layers=3: no setting layers, "),
-        ("cross --encoder minilm:pooling=cls", "pooling=cls: expected no settings with --model cross"),
+        ("cross --encoder minilm:pooling=cls", "no setting with --model cross pooling, known: none"),
         ("cross --encoder no-such", "encoder no-such: no such folder or model"),
         ("cross --learning-rate 0", "--model cross: --learning-rate 0.0: expected a finite number > 0"),
         ("cross:learning_rate=1 --learning-rate 2", "and --learning-rate: learning_rate twice"),
         ("cross:loss=lce --loss kl", "cross:loss=lce and --loss: loss twice; give it once"),
         ("cross --loss klm", "--loss klm: klm: no such loss; did you mean kl?"),
         ("cross --loss lce:margin=2", "--loss lce:margin=2: no setting margin"),
-        ("cross --loss info-nce", "loss info-nce: takes the candidates of other queries"),
+        ("cross --loss info-nce", "the loss info-nce: takes the candidates of other queries"),
         ("cross --loss distance", COSINES),
         ("query --loss distance", COSINES),
         ("late --loss triplet", COSINES),

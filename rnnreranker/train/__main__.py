@@ -41,8 +41,8 @@ def main(argv: Sequence[str]) -> int:
     with command.naming_flags([name for name in EVERYDAY if getattr(request, name) is not None]):
         trained = train(request)
     before, record = trained.history[0], trained.record
-    for name in [name for name in trained.measures if name in before]:
-        command.put(f"{name}\tbefore {before[name]:.4f}\tbest {trained.measures[name]:.4f}")
+    for name, best in trained.measures.items():
+        command.put(f"{name}\tbefore {before[name]:.4f}\tbest {best:.4f}")
     texts = record.get("validation_texts")
     validated = f"{record['validation_queries']} queries" if texts is None else command.counted(texts, "text")
     key = request.training.params.key_measure  # type: ignore[attr-defined]

@@ -116,7 +116,7 @@ def pools_of(path: str) -> list[Labels]:
 
 def first_candidates(labels: Labels, count: int) -> Labels:
     """The labels of a query over its positives and its first `count` other candidates."""
-    kept = np.union1d(np.flatnonzero(labels.positive), np.flatnonzero(~labels.positive)[:count])
+    kept = np.flatnonzero(labels.positive | (np.cumsum(~labels.positive) <= count))
     positive = labels.positive[kept]
     targets = labels.targets[kept] if labels.targets[kept].any() else positive.astype(np.float32)
     docids = [labels.docids[candidate] for candidate in kept.tolist()]
@@ -139,13 +139,14 @@ def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
     if scale == "targets":
         return labels.targets / max(labels.targets.max(initial=0), np.finfo(np.float32).tiny)
     known = np.isfinite(labels.scores)
-    scores = np.where(known, labels.scores, 0)
+    scores = labels.scores[known]
     if scale == "cosine":
         scores = (1 + scores) / 2
-    elif scale == "maxmin" and known.any():
-        low, high = float(scores[known].min()), float(scores[known].max())
-        scores = (scores - low) / (high - low) if high > low else np.zeros_like(scores)
-    return np.where(known, np.clip(scores, 0, 1), 0).astype(np.float32)
+    elif scale == "maxmin" and len(scores):
+        scores = (scores - scores.min()) / (float(np.ptp(scores)) or 1)
+    scaled = np.zeros(len(known), dtype=np.float32)
+    scaled[known] = scores.clip(0, 1)
+    return scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,13 +180,13 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     if (request.labels is None) == (request.negatives is None):
         both = f"{argument('labels')} or {argument('negatives')}"
         raise InputError(f"give {both}, one of them: what groups are drawn from")
-    if request.labels is not None:
-        labels, texts = labels_of(request.labels), False
-        pools, made = list(labels), dict[str, Any](labels=labels.metadata)
+    texts, made = False, dict[str, Any]()
+    if request.negatives is None:
+        labels = labels_of(request.labels)  # type: ignore[arg-type]
+        pools, made["labels"] = list(labels), labels.metadata
     else:
         path = str(request.negatives)
-        pools, made = pools_of(path), {"negatives": file_digest(Path(path))}
-        texts = holds_texts(path)  # its ids are texts
+        pools, made["negatives"], texts = pools_of(path), file_digest(Path(path)), holds_texts(path)  # ids are texts
     queries = {pool.qid: pool.qid for pool in pools} if texts else request.texts_of_queries()
     given, others = validation_of(request, params.validation_queries)
     queries |= others
@@ -202,11 +203,12 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]
     read = [*(first_candidates(one, params.depth) for one in pools), *checked]
     wanted = {docid: None for one in read for docid in one.docids if docid not in documents}
-    documents |= request.texts(wanted)
-    check_texts((one.qid for one in read), wanted, queries, documents)
     if params.at_random and not texts:
         whole = request.all_documents("random negatives are drawn from them")
-        documents |= {document.docid: document.text for document in whole}
+        documents = {document.docid: document.text for document in whole}
+    else:
+        documents |= request.texts(wanted)
+    check_texts((one.qid for one in read), wanted, queries, documents)
     collection = sorted(documents) if params.at_random else []
     if 0 < len(collection) < params.group_size + max(int(pool.positive.sum()) for pool in pools):
         raise InputError(

@@ -144,10 +144,8 @@ class MarginMseLoss(Loss):
     def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         known = valid & (targets.where(valid, 0) > 0)
         gaps = scores.where(known, 0) - targets.where(known, 1).log()  # a pair's error is the difference of two of them
-        pairs = (known & positive).unsqueeze(2) & (known & ~positive).unsqueeze(1)
-        errors = (gaps.unsqueeze(2) - gaps.unsqueeze(1)).where(pairs, 0) ** 2
-        count = pairs.sum(dim=(1, 2))
-        return mean_over(errors.sum(dim=(1, 2)) / count.clamp(min=1), count > 0)
+        differences, pairs = of_pairs(gaps, known & positive, known & ~positive)
+        return _over(differences.flatten(1) ** 2, pairs.flatten(1))
 
 
 @dataclass(frozen=True)
@@ -187,19 +185,18 @@ class TripletLoss(MarginLoss):
     Params = TripletParams
 
 
-class MultiTierLoss(Loss):
+class MultiTierLoss(MarginLoss):
     """The multi-label margin twice: positives over all others, and others with probability over those without.
 
     Without soft positives it equals the loss `margin`.
     """
 
     name = "multi-tier"
-    Params = MarginParams
+    targets = True
 
     def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        others = valid & ~positive
-        first = hinge(scores, positive, others, valid, self.params.margin)
-        return first + hinge(scores, others & (targets > 0), others & (targets <= 0), valid, self.params.margin)
+        first, soft = super().__call__(scores, targets, positive, valid), valid & ~positive & (targets > 0)
+        return first + hinge(scores, soft, valid & ~positive & ~soft, valid, self.params.margin)
 
 
 def divergence(scores: Tensor, targets: Tensor, valid: Tensor) -> Tensor:
@@ -233,10 +230,13 @@ def _over(each: Tensor, chosen: Tensor) -> Tensor:
 
 def hinge(scores: Tensor, upper: Tensor, lower: Tensor, valid: Tensor, margin: float) -> Tensor:
     """Sum of max(0, margin - s_u + s_l) over pairs of upper and lower, over the count of valid candidates."""
-    scores = scores.where(valid, 0)
-    width = int(upper.sum(dim=1).max())
-    chosen = upper.char().topk(width, dim=1).indices  # (B, P): the columns of the upper ones, then others
-    gaps = margin - scores.gather(1, chosen).unsqueeze(2) + scores.unsqueeze(1)  # (B, P, N)
-    pairs = upper.gather(1, chosen).unsqueeze(2) & lower.unsqueeze(1)
-    each = gaps.clamp(min=0).where(pairs, 0).sum(dim=(1, 2))
+    differences, pairs = of_pairs(scores.where(valid, 0), upper, lower)
+    each = (margin - differences).clamp(min=0).where(pairs, 0).sum(dim=(1, 2))
     return mean_over(each / valid.sum(dim=1).clamp(min=1), valid.any(dim=1))
+
+
+def of_pairs(values: Tensor, upper: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, P, N) both: differences of values, upper - lower, and whether they are of an upper and a lower candidate."""
+    chosen = upper.char().topk(int(upper.sum(dim=1).max()), dim=1).indices  # (B, P): the upper ones, then others
+    differences = values.gather(1, chosen).unsqueeze(2) - values.unsqueeze(1)
+    return differences, upper.gather(1, chosen).unsqueeze(2) & lower.unsqueeze(1)

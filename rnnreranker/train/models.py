@@ -43,7 +43,6 @@ class TrainedModel(ABC):
     encoder_settings: ClassVar[frozenset[str]] = frozenset()
 
     def train(self, request: TrainRequest, params: Any, device: str) -> Trained:
-        self.check(request, params)
         with phase("reading the inputs"):
             inputs = _named(self.loads)(request, params)
         return self.train_on(inputs, request.start, request.output, params, device)
@@ -60,13 +59,6 @@ class TrainedModel(ABC):
         given = self.name, _named(self.learns), start, params, inputs, Path(output), device
         trained: Trained = _named("trainer:fit")(*given)
         return trained
-
-    def check(self, request: TrainRequest, params: Any) -> None:
-        """Check settings that exclude each other. InputError: all of them."""
-        if (loss := getattr(params, "ranking", None)) is not None:
-            wanted = f"expected another with {argument('model', self.name)}; it is of cosines, for"
-            wrong = loss.of_cosines and self.name != "dual"
-            refuse((wrong, f"loss={loss.name}: {wanted} {argument('model', 'dual')}"))
 
 
 def _named(path: str) -> Any:
@@ -93,20 +85,6 @@ class GroupModel(TrainedModel):
 
     loads = "groups:load_groups"
     reads = LABELLED | TEXTS | {"negatives"}
-
-    def check(self, request: TrainRequest, params: Any) -> None:
-        loss, alone = params.ranking, getattr(params, "batch_teacher", False) and not params.in_batch_negatives
-        named, small = f"loss {loss.name}", params.group_size < 2 and not params.of_batch
-        super().check(request, params)
-        refuse(
-            (small, f"group_size={params.group_size}: expected an integer >= 2, as the {named} compares candidates"),
-            (alone, "batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about"),
-            (
-                self.name == "cross" and loss.over_batch,
-                f"{named}: takes the candidates of other queries, with which a cross-encoder would have to read every "
-                f"query; give {argument('loss', 'lce')}",
-            ),
-        )
 
 
 class Dual(GroupModel):
@@ -157,11 +135,13 @@ class Masked(TrainedModel):
     loads, learns = "single_text:load_texts", "single_text:MaskedLearner"
     reads = TEXTS
 
-    def check(self, request: TrainRequest, params: settings.MaskedParams) -> None:
+    def train(self, request: TrainRequest, params: settings.MaskedParams, device: str) -> Trained:
+        """As of every model. InputError: a shape for a start that has its own."""
         start, usual = request.start.name, self.Params()
         given = [name for name in SHAPE if getattr(params, name) != getattr(usual, name)]
         shown = f"{', '.join(given)}: of a new model, of {argument('encoder', NOTHING)}; {start} has its own"
         refuse((start != NOTHING and given, shown))
+        return super().train(request, params, device)
 
 
 class TermScorerModel(TrainedModel):

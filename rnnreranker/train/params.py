@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import yaml
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument, refuse
 from rnnreranker.base.method import choose, names
 from rnnreranker.base.settings import Params, check_names, hints_of, setting
 from rnnreranker.train.losses import Loss
@@ -103,6 +103,25 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
         for name in unread.split():
             if holds and name in values and own[name]:
                 raise InputError(f"{name}={own[name]}: expected none with {reason}")
+    refuse(
+        (
+            loss.of_cosines and "label_scale" not in own,
+            f"loss={loss.name}: expected another; it is of cosines, for {argument('model', 'dual')}",
+        ),
+        (
+            own.get("group_size") == 1 and not params.of_batch,
+            f"group_size=1: expected an integer >= 2, as {named} compares candidates",
+        ),
+        (
+            own.get("batch_teacher") and not own["in_batch_negatives"],
+            "batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about",
+        ),
+        (
+            kind is CrossParams and loss.over_batch,
+            f"{named}: takes the candidates of other queries, with which a cross-encoder would have to read every "
+            f"query; give {argument('loss', 'lce')}",
+        ),
+    )
     return params
 
 

@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.jobs import alone
 from rnnreranker.base.method import Form, Inputs, find, methods, names
-from rnnreranker.base.settings import PRESET, Request, Written, asked, hints_of, located, setting
+from rnnreranker.base.settings import PRESET, Request, Written, asked, check_names, hints_of, located, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.encode.params import EncoderParams, ScorerParams
 from rnnreranker.search.defaults import INDEX
@@ -117,10 +117,9 @@ class TrainRequest(Request):
         if self.encoder is not None:
             written = Written.read(self.encoder)
             shown = argument("encoder", str(written))
+            with located(shown):
+                check_names(written.params, taken, f"setting with {argument('model', model.name)}")
             given = EncoderParams.of(written.params, shown).given()
-            for name in given.keys() - set(taken):
-                known = f"{' or '.join(taken) or 'no settings'} with {argument('model', model.name)}"
-                raise InputError(f"{shown}: {name}={given[name]}: expected {known}")
             return Start(written.name, **given)
         parts = {} if self.opened is None else self.opened.settings.get("parts", {})
         encoder = parts.get(model.part, {}).get("encoder")
@@ -202,10 +201,10 @@ def validation_of(request: TrainRequest, queries: int) -> tuple[SoftLabels | Non
     from rnnreranker.data.topics import topics_of
     from rnnreranker.runs import Run
 
-    if all(getattr(request, name) is None for name in GIVEN):
+    run, topics, judged = given = [getattr(request, name) for name in GIVEN]
+    if all(one is None for one in given):
         return None, {}
     request.needed(*GIVEN)
-    run, topics, judged = (getattr(request, name) for name in GIVEN)
     texts = topics_of(topics)
     labels = hard_labels(run if isinstance(run, Run) else Run.read(run), texts, qrels_of(judged), queries)
     return labels, {qid: texts[qid] for qid in labels.qids}

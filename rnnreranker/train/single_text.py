@@ -46,7 +46,7 @@ class MaskedLearner(Learner):
         super().__init__(start, params, made, inputs)
         if start.name == NOTHING:
             self._tokenizer, longest = new_tokenizer(inputs[0], params.vocabulary), params.max_length or LONGEST
-            self.model = new_model(len(self._tokenizer), params.layers, params.hidden_size, params.heads)
+            self.model = new_model(len(self._tokenizer), params)
             if longest > POSITIONS:
                 raise InputError(f"max_length={longest}: expected an integer <= {POSITIONS}")
         else:
@@ -97,9 +97,10 @@ def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]
     kept = {docid: texts[docid] for docid in sorted(texts) if texts[docid].strip()}
     if empty := len(texts) - len(kept):
         say(f"{counted(empty, 'document')} with an empty text: left out")
-    held_out = held_out_of(kept, params)
-    training = [text for docid, text in kept.items() if docid not in held_out]
-    return training, [kept[docid] for docid in kept if docid in held_out]
+    held_out, sides = held_out_of(kept, params), tuple[list[str], list[str]](([], []))
+    for docid, text in kept.items():
+        sides[docid in held_out].append(text)
+    return sides
 
 
 def new_tokenizer(texts: Sequence[str], size: int) -> Any:
@@ -122,12 +123,13 @@ def new_tokenizer(texts: Sequence[str], size: int) -> Any:
     return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=POSITIONS)
 
 
-def new_model(vocabulary: int, layers: int, hidden_size: int, heads: int) -> Any:
+def new_model(vocabulary: int, params: Any) -> Any:
     """A new BertForMaskedLM; the inner layers are four times as wide. InputError: the heads do not divide the width."""
-    if hidden_size % heads:
-        raise InputError(f"hidden_size={hidden_size}: expected a multiple of heads={heads}")
-    shape = {"num_hidden_layers": layers, "hidden_size": hidden_size, "num_attention_heads": heads}
-    shape |= {"vocab_size": vocabulary, "intermediate_size": 4 * hidden_size, "max_position_embeddings": POSITIONS}
+    width, heads = params.hidden_size, params.heads
+    if width % heads:
+        raise InputError(f"hidden_size={width}: expected a multiple of heads={heads}")
+    shape = {"num_hidden_layers": params.layers, "hidden_size": width, "num_attention_heads": heads}
+    shape |= {"vocab_size": vocabulary, "intermediate_size": 4 * width, "max_position_embeddings": POSITIONS}
     return BertForMaskedLM(BertConfig(**shape))
 
 
@@ -219,8 +221,8 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     pairs = [(one.qid, docid) for one in labels for docid in compress(one.docids, one.positive)]
     docids = sorted({docid for _, docid in pairs})
     rows = source.rows(docids)
-    known = {docid: row for docid, row in zip(docids, rows.tolist(), strict=True) if row >= 0}
-    check_texts((qid for qid, _ in pairs), docids, topics, known)
+    known = compress(docids, rows >= 0)
+    check_texts((qid for qid, _ in pairs), docids, topics, dict.fromkeys(known, ""))
     of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
     held_out = held_out_of(labels.qids, params)
     sides: tuple[list[WeighedText], list[WeighedText]] = [], []

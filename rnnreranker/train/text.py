@@ -54,7 +54,7 @@ class GroupLearner(RankedLearner):
     scores: Callable[..., Tensor]
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs) -> None:
-        made = {"training_queries": len({pool.qid for pool in inputs.pools}), "validation_queries": len(inputs.checked)}
+        made = {"training_queries": len(inputs.pools), "validation_queries": len(inputs.checked)}
         super().__init__(start, params, {**inputs.made, **made}, inputs.content())
         self.inputs, self.checked = inputs, inputs.checked
         self.training = Groups(inputs.pools, params, inputs.collection)
@@ -169,15 +169,15 @@ def in_batch(
         target_of, first = dict(zip(one.pool.docids, own.tolist(), strict=True)), one.docids[0]
         counted = [docid in one.docids or docid not in one.known for docid in docids]
         rows.append([[target_of.get(docid, 0) for docid in docids], [docid == first for docid in docids], counted])
-    targets, positive, valid = np.array(rows, dtype=np.float32).transpose(1, 0, 2)
+    targets, *flags = torch.tensor(rows, dtype=torch.float32).unbind(dim=1)
+    positive, valid = (flag > 0 for flag in flags)
     if logits is not None:
-        targets, valid = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(np.float32), np.ones_like(valid)
+        targets, valid = torch.from_numpy(logits).softmax(dim=1).float(), torch.ones_like(valid)
     if labels is None:
-        targets = np.where(valid, targets, 0)
-        targets = np.where(targets.any(axis=1, keepdims=True), targets, positive)
-        targets /= targets.sum(axis=1, keepdims=True)
-    made = {"targets": targets, "positive": positive > 0, "valid": valid > 0}
-    return {name: torch.from_numpy(one) for name, one in made.items()}
+        targets = targets.where(valid, 0)
+        targets = targets.where(targets.any(dim=1, keepdim=True), positive.float())
+        targets = targets / targets.sum(dim=1, keepdim=True)
+    return {"targets": targets, "positive": positive, "valid": valid}
 
 
 class DualLearner(TwoSidedLearner):
@@ -283,11 +283,10 @@ def largest_logits(hidden: Tensor, attention: Tensor, weight: Tensor, bias: Tens
     with torch.no_grad():
         step = max(64, LOGITS[hidden.device.type] // (hidden.shape[0] * hidden.shape[1]))
         blocks = zip(weight.split(step), bias.split(step), strict=True)
-        largest = torch.cat([torch.nn.functional.linear(padded, *block).amax(dim=1) for block in blocks], dim=1).relu()
-        rows, words = largest.nonzero(as_tuple=True)
-        of_rows = zip(padded, words.split((largest > 0).sum(dim=1).tolist()), strict=True)
-        tokens = torch.cat([(own @ weight[chosen].T).argmax(dim=0) for own, chosen in of_rows])
-    logits = (padded[rows, tokens] * torch.nn.functional.embedding(words, weight)).sum(dim=1) + bias[words]
+        parts = zip(*(torch.nn.functional.linear(padded, *block).max(dim=1) for block in blocks), strict=True)
+        largest, tokens = (torch.cat(part, dim=1) for part in parts)
+        rows, words = (largest > 0).nonzero(as_tuple=True)
+    logits = (padded[rows, tokens[rows, words]] * torch.nn.functional.embedding(words, weight)).sum(dim=1) + bias[words]
     return torch.zeros_like(largest).index_put((rows, words), logits)
 
 
