@@ -83,6 +83,8 @@ def test_grades_are_kept_where_the_label_file_has_them(source: VectorSource) -> 
 
 
 def test_labels_must_say_how_they_were_made(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
-    labels = soft_labels(["q1", "q2"], [["d1"]] * 2, [[1]] * 2, [[1]] * 2, [[True]] * 2)
-    with pytest.raises(InputError, match="do not say how they were made"):
-        train_encoder(labels, source, make_topics(), str(tiny), tmp_path / "out", PARAMS, pooling="mean")
+    of_graph = {"method": "evidence", "from": "neighbours"}
+    for metadata, said in (({}, "do not say how they were made"), (of_graph, "needs neighbours, which were not given")):
+        labels = soft_labels(["q1", "q2"], [["d1"]] * 2, [[1]] * 2, [[1]] * 2, [[True]] * 2, metadata)
+        with pytest.raises(InputError, match=said):
+            train_encoder(labels, source, make_topics(), str(tiny), tmp_path / "out", PARAMS, pooling="mean")

@@ -366,7 +366,8 @@ def labeler_of(metadata: Mapping[str, Any], inputs: Inputs) -> Any:
     try:
         kind = find("labeler", metadata["method"])
         params = kind.Params(**metadata.get(kind.Params.section or "params", {}))
-        return kind(inputs, params, LabelParams(**metadata.get("labels", {})))
+        labels = LabelParams(**metadata.get("labels", {}))
+        return kind(inputs, params, labels, source=metadata.get("from", "vectors"))
     except (InputError, KeyError, TypeError) as error:
         raise InputError(
             f"the labels do not say how they were made, or need other inputs than a training has ({error}); make them "
