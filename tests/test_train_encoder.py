@@ -162,8 +162,9 @@ def test_ranks_and_measures() -> None:
     assert ranks == [2, 4]
     assert measures == {"RR@10": 0.5, "nDCG@10": pytest.approx((gains[0] + gains[1]) / (gains[2] + gains[0]))}
     assert ranking_measures(-np.arange(11), np.arange(11) == 10) == ([11], {"RR@10": 0, "nDCG@10": 0})
-    assert ranking_measures(np.zeros(4), positive)[0] == [4, 4]  # a tie counts against a positive
-    assert ranking_measures(np.array([np.nan] * 4), positive)[0] == [4, 4]
+    assert ranking_measures(np.zeros(4), positive)[0] == [3, 4]  # a tie with a negative counts against a positive
+    assert ranking_measures(np.array([np.nan] * 4), positive)[0] == [3, 4]
+    assert ranking_measures(np.array([3.0, 2.0, 3.0, 1.0]), positive) == ([1, 2], {"RR@10": 1, "nDCG@10": 1})
     assert ranking_measures(np.zeros(4), ~positive & positive) == ([], {})
 
 

@@ -49,12 +49,12 @@ class Validation(NamedTuple):
 def ranking_measures(scores: np.ndarray, positive: np.ndarray) -> tuple[list[int], dict[str, float]]:
     """Ranks of the positives, from 1, ascending, and RR@10 and nDCG@10 with binary gain; {} without positives.
 
-    A tie counts against a positive: a model that scores all candidates alike ranks it last.
+    A tie with a negative counts against a positive: a model that scores all candidates alike ranks positives last.
 
     >>> ranking_measures(np.array([3.0, 1.0, 3.0, 2.0]), np.array([False, False, True, True]))[0]
     [2, 3]
     """
-    ranks = np.sort((~(scores < scores[positive][:, None])).sum(axis=1))
+    ranks = np.flatnonzero(positive[np.lexsort((positive, -scores))]) + 1
     gains, high = 1 / np.log2(np.arange(2, CUT + 2)), ranks[ranks <= CUT]
     if not len(ranks):
         return [], {}
