@@ -91,7 +91,7 @@ def main(argv: Sequence[str]) -> int:
 
 def make_parser() -> Any:
     parser = command.parser("fuse", "Fuse runs of the same queries into one; make documents of passages.", EPILOG)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO files, plain or .gz")
+    command.add_words(parser, "runs", "RUN", "TREC or MS MARCO files, plain or .gz")
     flags = ("output", "method", "hits", "aggregate", "output_format", "tag")
     command.add_flags(parser, FuseRequest, *flags)
     return parser

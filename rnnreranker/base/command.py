@@ -383,6 +383,11 @@ def add_flags(
         group.add_argument(flag(written), help=argparse.SUPPRESS if hidden else text.replace("%", "%%"), **options)
 
 
+def add_words(parser: Any, name: str, metavar: str, about: str, least: int = 1) -> None:
+    """Add words without a flag, such as files; least: 0 or 1 of them."""
+    parser.add_argument(name, nargs="+" if least else "*", metavar=metavar, help=about)
+
+
 def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:
     """A parser of `python -m rnnreranker.<prog>`, without abbreviated flags."""
     return _Parser(

@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO file, plain or .gz")
+    command.add_words(parser, "runs", "RUN", "TREC or MS MARCO file, plain or .gz")
     flags = ("qrels", "measures", "protocol", "common_topics", "per_query", "json", "index")
     command.add_flags(parser, TableRequest, *flags)
     group = parser.add_argument_group("comparison")

@@ -199,7 +199,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("regress", "Run regression specs and compare the values with those on record.")
     about = "specs or query sets to run, papers to print (see --list), or YAML files"
-    parser.add_argument("names", nargs="*", metavar="NAME", help=about)
+    command.add_words(parser, "names", "NAME", about, least=0)
     command.add_flags(parser, RegressRequest, *(one.name for one in dataclasses.fields(RegressRequest)[1:]))
     return parser
 
