@@ -149,7 +149,7 @@ def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source:
     )
     samples, lost = read_samples(labels, source, 3, {"q"})
     assert lost == 1
-    assert samples[0].docids.tolist() == [5, 1, 7]
+    assert samples[0].rows.tolist() == [5, 1, 7]
     assert samples[0].targets.tolist() == [0, 0.5, 0.5]
     vectors, positions = CandidateVectors(source, np.array([1, 5, 7])).distinct(torch.tensor([[5, 1, -1]]))
     assert np.allclose(vectors[positions[0, :2]], source.fetch(np.array([5, 1])), atol=2e-3)

@@ -94,11 +94,11 @@ def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, inde
 class Sample(NamedTuple):
     """One query with its n candidates.
 
-    docids: (n,) int64, rows of the documents in the source; targets: (n,) float32, sum to 1; positive: (n,) bool.
+    rows: (n,) int64, of the source; targets: (n,) float32, sum to 1; positive: (n,) bool.
     """
 
     qid: str
-    docids: Tensor
+    rows: Tensor
     targets: Tensor
     positive: Tensor
 
@@ -276,7 +276,7 @@ class CoderLearner(RankedLearner):
         samples, lost = read_samples(labels, source, params.candidates, set(labels.qids) - held_out)
         checked, more_lost = read_samples(validation or labels, source, None, held_out)
         checked = checked[: params.validation_queries]
-        rows = torch.cat([one.docids for one in (*samples, *checked)]).unique().numpy()
+        rows = torch.cat([one.rows for one in (*samples, *checked)]).unique().numpy()
         whole = params.random_negatives or params.refresh_every
         self._table = CandidateVectors(source, np.arange(len(source.docids)) if whole else rows)
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
@@ -322,7 +322,7 @@ class CoderLearner(RankedLearner):
             vectors = encoded(self._dense, {"input_ids": numbers, "attention_mask": attention}).float().cpu().numpy()
         self.model.train()
         queries = QueryVectors(tuple(qids), vectors)
-        run = dense_run(self._source, queries, max(len(one.docids) for one in self._samples.values()))
+        run = dense_run(self._source, queries, max(len(one.rows) for one in self._samples.values()))
         labels, _ = self._labeler(queries).infer_from(run, {qid: judged_of(self._labels, qid) for qid in qids})
         if len(labels):
             made, _ = read_samples(labels, self._source, self.params.candidates, qids)
@@ -362,7 +362,7 @@ class CoderLearner(RankedLearner):
 
     def scored(self, lists: Sequence[Sample]) -> Iterable[np.ndarray]:
         scores = score(self.model, self._table, batch_of(lists, self._cut, self._tokens)).cpu().numpy()
-        return [row[: len(one.docids)] for one, row in zip(lists, scores, strict=True)]
+        return [row[: len(one.rows)] for one, row in zip(lists, scores, strict=True)]
 
     def save(self, folder: Path) -> None:
         assert self.folder is not None

@@ -107,7 +107,7 @@ class Learner:
 
 
 class RankedLearner(Learner):
-    """A model that scores the n candidates of queries; each query has `qid`, `docids`, `targets` and `positive`.
+    """A model that scores the n candidates of queries; each query has `targets` and `positive`.
 
     Attributes:
         checked: validation queries; at_once: how many are scored together.
