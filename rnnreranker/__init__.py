@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rnnreranker.base.errors import UnavailableError as UnavailableError
     from rnnreranker.evaluate.evaluating import evaluate_run as evaluate_run
     from rnnreranker.experiment import run_experiment as run_experiment
+    from rnnreranker.index.opening import Index as Index
+    from rnnreranker.index.opening import build_index as build_index
+    from rnnreranker.index.opening import open_index as open_index
     from rnnreranker.labels import LabelParams as LabelParams
     from rnnreranker.labels import SoftLabels as SoftLabels
     from rnnreranker.labels import smooth_labels as smooth_labels
@@ -39,9 +42,7 @@ if TYPE_CHECKING:
     from rnnreranker.rnn.hits import rerank_hits as rerank_hits
     from rnnreranker.rnn.maxsim import maxsim as maxsim
     from rnnreranker.runs import Run as Run
-    from rnnreranker.search.opened import Index as Index
-    from rnnreranker.search.opened import build_index as build_index
-    from rnnreranker.search.opened import open_index as open_index
+    from rnnreranker.search.searching import search_index as search_index
     from rnnreranker.train.request import train_model as train_model
 
 __getattr__, __dir__ = late_names(__name__)

@@ -19,16 +19,15 @@ from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument, refuse
 from rnnreranker.base.files import check_writable, write_json
 from rnnreranker.base.settings import Request, asked, located, setting
-from rnnreranker.data.names import QRELS, TOPICS
+from rnnreranker.data.names import ENCODED, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
 
 if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.evaluate.scores import Scores
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
     from rnnreranker.runs import Run
 
 FUSIONS = ("minmax", "rrf")  # of pairs, where no systems are given
@@ -52,7 +51,7 @@ examples:
 class ExperimentRequest(ComputesOnDevices, Request):
     """The arguments of `run_experiment`, and flags of the command."""
 
-    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    index: str | Path | Index = setting(MISSING, INDEX)
     topics: str | Path | Mapping[str, str] = setting(MISSING, TOPICS)
     qrels: Qrels = setting(MISSING, QRELS)
     systems: str | Sequence[str] | None = setting(None, "with | between them (default: see below)")
@@ -110,7 +109,7 @@ def split_at(sign: str, text: str) -> list[str]:
 
 
 def run_experiment(
-    index: str | Path | IndexOnDisk, topics: str | Path | Mapping[str, str], qrels: Qrels, **others: Any
+    index: str | Path | Index, topics: str | Path | Mapping[str, str], qrels: Qrels, **others: Any
 ) -> pandas.DataFrame:
     """Search and rerank by several systems, measure and compare them, as `python -m rnnreranker.experiment`.
 

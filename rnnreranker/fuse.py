@@ -13,9 +13,9 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import Form
 from rnnreranker.base.settings import Request, setting
 from rnnreranker.runs import Run
+from rnnreranker.runs.columns import FORMATS
 from rnnreranker.runs.fuse import METHODS_HELP, fuse, fusion
 from rnnreranker.runs.passages import AGGREGATE_HELP
-from rnnreranker.search.defaults import FORMATS
 from rnnreranker.search.own_documents import documents_of
 from rnnreranker.search.request import passages
 

@@ -8,7 +8,7 @@ import pytest
 from tiny_encoder import make_masked, write_text_world
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.index.opening import IndexOnDisk
+from rnnreranker.index.opening import Index
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.request import Start, TrainRequest
 
@@ -94,6 +94,6 @@ def test_new_language_models(world: Path, settings: str, said: str) -> None:
 
 def test_a_training_begins_with_the_settings_that_the_index_names() -> None:
     settings = {"pooling": "cls", "normalize": True}
-    index = IndexOnDisk("x", {}, {"parts": {"dense": {"encoder": {"name": "minilm", "settings": settings}}}})
+    index = Index("x", {}, {"parts": {"dense": {"encoder": {"name": "minilm", "settings": settings}}}})
     assert TrainRequest("out", index=index).start == Start("minilm", **settings)
     assert TrainRequest("out", index=index, encoder="tiny:pooling=mean").start == Start("tiny", pooling="mean")

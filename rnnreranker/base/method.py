@@ -237,6 +237,11 @@ def first_line(method: Any) -> str:
     return next(iter((method.__doc__ or "").strip().splitlines()), "")
 
 
+class Usual(str):
+    """A reranker that is dropped if the index lacks its inputs."""
+
+
+RNN = Usual("rnn")
 Form = str | Mapping[str, Any] | Written
 SOURCES: dict[str, tuple[str, ...]] = {  # of a method that compares documents: settings beside its `Params`
     "from": ("vectors", "neighbours", "tokens"),

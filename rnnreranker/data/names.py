@@ -1,4 +1,4 @@
-"""Names of data: files, built-in collections, short names of ir_datasets' ids."""
+"""Names of data and the help of their flags: files, built-in collections, short names of ir_datasets' ids."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from rnnreranker.base.errors import InputError
 
 TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
 QRELS = "judgements: file, ir_datasets id, or `pydoc`"
+INDEX = "folder, `pydoc`, or a prebuilt index of Pyserini"
+ENCODED = "query vectors (.npy), rows as in FILE.ids or the topics"
+ENCODER = "of queries: NAME|DIR|hub id[:pooling=cls,…] (default: the index's)"
 BUILT_IN = ("pydoc",)  # collections that are made here: `--documents NAME`, `--index NAME`
 PYDOC_FILES = Path(__file__).with_name("pydoc_files")
 PYDOC_KINDS = ("paraphrase", "symptom", "name")  # of the topics of `pydoc`

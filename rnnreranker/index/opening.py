@@ -1,4 +1,4 @@
-"""What `--index NAME|PATH` means: a folder, the built-in collection, a prebuilt index of Pyserini."""
+"""`open_index` and `build_index`: an index in Python, and what `--index NAME|PATH` means."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import contextlib
 import difflib
 import io
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import phase, say
-from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError, UnavailableError, argument, path_of
+from rnnreranker.base.device import EXACT, Devices
+from rnnreranker.base.errors import InputError, UnavailableError, argument, path_of, refuse
 from rnnreranker.base.files import DESCRIPTION, cache_home, check_files
 from rnnreranker.base.java import prebuilt_index_names, start_java
-from rnnreranker.base.method import names
+from rnnreranker.base.method import RNN, Form, names
+from rnnreranker.base.settings import check_names
 from rnnreranker.data import pydoc
-from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
+from rnnreranker.data.fields import TITLE_AND_TEXT, asked_fields, fields_of
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.parts.base import describe, givers, part, parts, parts_at
@@ -30,19 +31,24 @@ if TYPE_CHECKING:
     from rnnreranker.parts.postings.source import TermSource
     from rnnreranker.parts.tokens.part import TokenSource
     from rnnreranker.parts.vectors import VectorSource
+    from rnnreranker.runs import Run
 
+ENCODER = "minilm"
 MAKE = "python -m rnnreranker.index"
 BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
 
 
 @dataclass(frozen=True)
-class IndexOnDisk:
-    """An index and its parts.
+class Index:
+    """An index, its parts, and the search of the command.
 
     Attributes:
         name: the name that opened it.
         folders: part → path, of the parts that it has.
         settings: the content of rnnreranker.json, or empty.
+
+    >>> Index("my-index").parts
+    ()
     """
 
     name: str
@@ -132,9 +138,49 @@ class IndexOnDisk:
             ) from None
         return described
 
+    def search(
+        self,
+        topics: str | Path | Mapping[str, str],
+        retrieve: Form | Sequence[Form] = "auto",
+        rerank: Form | Sequence[Form] | None = RNN,
+        hits: int = 1000,
+        device: str | None = None,
+        **others: Any,
+    ) -> Run:
+        """Retrieve and rerank, as `python -m rnnreranker.search`; a run with the scores of the command's file.
+
+        Args:
+            topics: a name, a file, {qid: text}, or the text of one query, which gets the id `query`.
+            retrieve, rerank, hits, device, others: as in `SearchRequest`.
+
+        Raises:
+            InputError: all visible faults at once.
+            UnavailableError, MissingDependencyError: an encoder or Java is missing here.
+        """
+        from rnnreranker import search_index  # by its public name: it is in a folder that builds on this one
+
+        return search_index(self, topics, retrieve=retrieve, rerank=rerank, hits=hits, device=device, **others)
+
+    def rerank(
+        self,
+        run: str | Path | Run,
+        rerank: Form | Sequence[Form] = RNN,
+        topics: str | Path | Mapping[str, str] | None = None,
+        **others: Any,
+    ) -> Run:
+        """Rerank the candidates of a Run or a file, as `python -m rnnreranker.search --run`; errors as `search`.
+
+        topics: as in `search`, None if no method reads texts; rerank, others: as in `SearchRequest`.
+        """
+        if run is None:
+            raise InputError("run: got None; expected a Run or its file")
+        from rnnreranker import search_index
+
+        return search_index(self, topics, run=run, rerank=rerank, **others)
+
 
 @phase("opening the index")
-def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs: Collection[str] = ()) -> IndexOnDisk:
+def open_index(name: str | Path | Index, bm25: str | None = None, *, needs: Collection[str] = ()) -> Index:
     """The index of a name or path; makes built-in collections on first use, downloads prebuilt indexes.
 
     Args:
@@ -148,7 +194,7 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
         InputError: nothing of that name (with the nearest names), or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
-    if isinstance(name, IndexOnDisk):
+    if isinstance(name, Index):
         index = name
     else:
         index = (
@@ -197,7 +243,7 @@ def prebuilt_index(name: str) -> Path:
         ) from None
 
 
-def _on_disk(path: Path) -> IndexOnDisk:
+def _on_disk(path: Path) -> Index:
     if path.is_file() and path.suffix != ".npy" and path.name != "index":
         raise InputError(
             f"{path}: a file that is no index; expected a folder, or a .npy matrix with its ids beside it; "
@@ -215,10 +261,10 @@ def _on_disk(path: Path) -> IndexOnDisk:
             f"{path}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
             f"a Lucene index, {kept}; make one with {MAKE}"
         )
-    return IndexOnDisk(str(path), there, described)
+    return Index(str(path), there, described)
 
 
-def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
+def _built_in(name: str, needs: Collection[str]) -> Index:
     from rnnreranker.index.build import building
     from rnnreranker.index.make import make_index, obstacles, said
     from rnnreranker.index.request import IndexRequest
@@ -237,3 +283,63 @@ def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
         say(f"making the {name} index in {path}{without} (once; a minute or two on two cores)")
         make_index(IndexRequest(name, sorted({*wanted}, key=lambda one: (one != first, one))), path)
     return _on_disk(path)
+
+
+def build_index(
+    documents: str | Path | Iterable[tuple[str, str]] | Iterable[tuple[str, str, Any]] | Mapping[str, Any],
+    output: str | Path,
+    parts: Form | Sequence[Form] = ("dense", "bm25"),
+    encoder: Form | Path = ENCODER,
+    device: str | None = None,
+    *,
+    compute_dtype: str = EXACT,
+    threads: int | None = None,
+    overwrite: bool = False,
+    fields: str | Sequence[str] | None = None,
+    from_index: str | Path | None = None,
+    backend: str = "threads",
+    cluster: str | None = None,
+    **settings: Any,
+) -> Index:
+    """Build an index of documents in a folder, and open it; resumes an interrupted build and keeps existing parts.
+
+    Args:
+        documents: a name, a file, pairs (docid, text), triples with a vector, (d,) floats, {docid: text}, or records or
+            a data frame with id, text and perhaps title and vector.
+        parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
+        encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
+        device, compute_dtype: of the encoder, as in `devices_of`.
+        threads: None = one per core; the index does not depend on it.
+        overwrite: build existing parts again, and replace an index of other documents.
+        fields, from_index, backend, cluster: as in `IndexRequest`; settings: of parts: dtype, impact_encoder,
+            token_encoder.
+
+    Raises:
+        InputError: no documents, a repeated docid, unknown arguments, an index of other documents in the folder.
+        UnavailableError: a BM25 part without Java 21 or newer, a missing encoder.
+    """
+    from rnnreranker.data.documents import GivenDocuments
+    from rnnreranker.index.make import make_index
+    from rnnreranker.index.request import IndexRequest, forms_of, settings_with_flags, with_settings
+
+    check_names(settings, [hint.flag for _, hint in settings_with_flags()])
+    folder = path_of(output, "the name of a folder to write", "output")
+    refuse(
+        (not str(output).strip(), f"output: got {output!r}; expected the name of a folder to write"),
+        (
+            isinstance(documents, str) and not documents,
+            "documents: an empty name; expected a file, a folder or the name of a data set",
+        ),
+    )
+    asked = asked_fields("documents", fields)
+    if isinstance(documents, str | Path):
+        path_of(documents, "a name, a file or documents", "documents")
+        given: Any = str(documents)
+    else:
+        given = GivenDocuments.of(documents, *filter(None, [asked]))
+    own = None if encoder == ENCODER else str(encoder) if isinstance(encoder, Path) else encoder
+    written = with_settings(forms_of(parts), {"encoder": own, **settings})
+    taken: Any = Path(from_index).expanduser() if isinstance(from_index, str | Path) else from_index
+    jobs = (backend, cluster, threads, overwrite)
+    request = IndexRequest(given, written, asked, taken, *jobs, device=device, compute_dtype=compute_dtype)
+    return open_index(make_index(request, folder)[0].path)

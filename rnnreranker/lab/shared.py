@@ -15,15 +15,14 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import Form
 from rnnreranker.base.pages import render
 from rnnreranker.base.settings import Request, setting
-from rnnreranker.data.names import TOPICS
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
+from rnnreranker.data.names import ENCODED, ENCODER, INDEX, TOPICS
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas
 
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
@@ -40,7 +39,7 @@ class VectorsRequest(Request):
         encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
     """
 
-    index: str | Path | IndexOnDisk | None = setting(None, INDEX)
+    index: str | Path | Index | None = setting(None, INDEX)
     topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
     run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
     encoder: Form | None = setting(None, ENCODER)
@@ -82,7 +81,7 @@ def judged_topics(request: Any) -> dict[str, str]:
     return chosen
 
 
-def read_query_set(request: Any, index: IndexOnDisk, hits: int) -> JudgedQueries:
+def read_query_set(request: Any, index: Index, hits: int) -> JudgedQueries:
     """The query set of a `VectorsRequest` with `qrels`; topics without judgements or candidates are not encoded.
 
     hits: candidates a query.

@@ -29,7 +29,7 @@ from rnnreranker.data.pairs import load_pairs
 from rnnreranker.data.qrels import grades_of, qrels_of
 from rnnreranker.data.topics import topics_of
 from rnnreranker.evaluate.scores import notice_unjudged
-from rnnreranker.index.opening import IndexOnDisk, open_index
+from rnnreranker.index.opening import Index, open_index
 from rnnreranker.labels.export import check_texts, of_labels, write_listwise, write_tsv
 from rnnreranker.labels.mass import learn_mass
 from rnnreranker.labels.methods.base import Judged, Labeler, positives_of
@@ -256,7 +256,7 @@ def make_shard(job: Job, chosen: ChosenLabeler, path: Path, threads: int | None 
 def make_labels(
     run: str | Path | Run,
     qrels: Qrels,
-    index: str | Path | IndexOnDisk | None = None,
+    index: str | Path | Index | None = None,
     method: Form = "evidence",
     **others: Any,
 ) -> SoftLabels:

@@ -21,7 +21,7 @@ from rnnreranker.base.method import Form, fields_of, find, naming
 from rnnreranker.base.settings import Params, Written, asked, check_names, hints_of, setting
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.data.records import of_json, of_parquet
-from rnnreranker.index.opening import IndexOnDisk
+from rnnreranker.index.opening import Index
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.make import open_job
 from rnnreranker.labels.methods.base import Judged, VectorLabeler, contexts_of
@@ -133,7 +133,7 @@ class MinedNegatives:
 def mine_negatives(
     run: str | Path | Run,
     qrels: Qrels,
-    index: str | Path | IndexOnDisk | None = None,
+    index: str | Path | Index | None = None,
     filter: Form = "rnn",
     **others: Any,
 ) -> MinedNegatives:

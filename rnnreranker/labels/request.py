@@ -27,20 +27,19 @@ from rnnreranker.base.settings import (
     setting,
 )
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
-from rnnreranker.data.names import QRELS, TOPICS
+from rnnreranker.data.names import ENCODED, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.base import givers
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
     import numpy as np
 
     from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
@@ -141,7 +140,7 @@ class JudgedRunRequest(ComputesOnDevices, Request):
 
     run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
     qrels: Qrels = setting(MISSING, f"{QRELS}, `pydoc/train`")
-    index: str | Path | IndexOnDisk | None = setting(None, INDEX)
+    index: str | Path | Index | None = setting(None, INDEX)
     topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
     encoder: Form | None = setting(None, ENCODER)
     encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")

@@ -11,12 +11,11 @@ from rnnreranker.base import command
 from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError, flag, nearest
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import SOURCES, Form, find, names
+from rnnreranker.base.method import RNN, SOURCES, Form, find, names
 from rnnreranker.base.settings import PRESET, Written, hints_of
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import MEASURES, protocol_of, relevant_from
 from rnnreranker.rnn.params import RnnParams
-from rnnreranker.search.defaults import RNN
 from rnnreranker.search.flags import EVERYDAY, typed_rnn
 from rnnreranker.search.request import NO_RERANKING, OutputRequest, SearchRequest
 

@@ -10,14 +10,14 @@ from rnnreranker.base.errors import InputError, argument
 from rnnreranker.parts.texts import Texts, texts_of
 
 if TYPE_CHECKING:
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
 
 
-def texts_in(index: IndexOnDisk) -> Mapping[str, str]:
+def texts_in(index: Index) -> Mapping[str, str]:
     return Texts(index.texts) if index.texts is not None else {}
 
 
-def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[str] | None = None) -> Mapping[str, str]:
+def document_texts(documents: str | None, index: Index, fields: Sequence[str] | None = None) -> Mapping[str, str]:
     """The texts by docid of a source of documents, else of the index; InputError: neither has texts.
 
     fields: of the source's documents, None = as in the index.
@@ -32,7 +32,7 @@ def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[s
 
 
 def texts_for(
-    docids: Iterable[str], index: IndexOnDisk | None, documents: str | None, fields: Sequence[str] | None = None
+    docids: Iterable[str], index: Index | None, documents: str | None, fields: Sequence[str] | None = None
 ) -> dict[str, str]:
     """The texts of `docids`, some perhaps missing: from `documents` if given, else from the index.
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import phase, say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument
-from rnnreranker.base.method import GIVEN, Chosen, Inputs, choose, find, needs_together
-from rnnreranker.index.opening import IndexOnDisk, open_index
+from rnnreranker.base.method import GIVEN, Chosen, Inputs, Usual, choose, find, needs_together
+from rnnreranker.index.opening import Index, open_index
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.base import givers
 from rnnreranker.parts.vectors.together import notice_mismatch
 from rnnreranker.runs.fuse import fuse, fusion
-from rnnreranker.search.defaults import Usual
 from rnnreranker.search.inputs import document_texts
 from rnnreranker.search.own_documents import notice_own, without_own
 from rnnreranker.search.queries import query_vectors, without_query_vectors
@@ -162,7 +161,7 @@ class Pipeline:
         return fuse(runs, how.fuse, k=how.k, weights=how.weight_of_runs, hits=self.depth)
 
 
-def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, first: bool) -> Chosen:
+def _with_queries(chosen: Chosen, request: SearchRequest, index: Index, first: bool) -> Chosen:
     """A reranker from a graph with its `queries`; first: whether it reads the run of the first stage.
 
     "run" right after dense retrieval by the graph's vectors, since those scores are inner products; else "encoded" if
@@ -185,7 +184,7 @@ def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, fi
     return chosen.replaced(queries=chosen.queries or ("none" if not of_vectors else "run" if of_run else "encoded"))
 
 
-def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
+def choose_parts(request: SearchRequest, index: Index, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
     """The retrievers, the rerankers, and a line that says which parts are used or not, and why; "" for a single part.
 
     `auto` takes one retriever of words and one of vectors that the index has and this machine can search. It drops the

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rnnreranker.encode.kinds import Encoder
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
     from rnnreranker.parts.vectors import QueryVectors
 
 
@@ -63,7 +63,7 @@ class QueryEncoding:
 @phase("query vectors")
 def query_vectors(
     how: QueryEncoding,
-    index: IndexOnDisk,
+    index: Index,
     topics: Mapping[str, str],
     wanted: Iterable[str] | None = None,
     *,
@@ -101,7 +101,7 @@ def query_vectors(
     return vectors
 
 
-def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
+def without_query_vectors(how: QueryEncoding, index: Index) -> str:
     """The reason why queries cannot become vectors here, or ""; raises it for a given encoder. Loads no encoder."""
     from rnnreranker.encode.kinds import Encoder
 
@@ -115,7 +115,7 @@ def without_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> str:
     return ""
 
 
-def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
+def open_query_encoder(how: QueryEncoding, index: Index) -> Encoder:
     """The encoder of queries; InputError: the files of the index's encoder have changed."""
     from rnnreranker.encode.kinds import Encoder
 
@@ -146,7 +146,7 @@ def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str,
     return QueryVectors(tuple(topics), encoded)
 
 
-def _encoder(how: QueryEncoding, index: IndexOnDisk) -> tuple[str, dict[str, Any], str | None]:
+def _encoder(how: QueryEncoding, index: Index) -> tuple[str, dict[str, Any], str | None]:
     """Name and settings of the queries' encoder, and its fingerprint if it is the one of the documents."""
     described = {} if how.encoder else index.encoder
     name = how.encoder or described.get("name")

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import Fault, InputError, argument, is_utf8, nearest, refuse
-from rnnreranker.base.method import SOURCES, Chosen, Form, as_list, choose, choose_all
+from rnnreranker.base.method import RNN, SOURCES, Chosen, Form, as_list, choose, choose_all
 from rnnreranker.base.settings import Request, Written, read_joined, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
-from rnnreranker.data.names import QRELS, TOPICS
+from rnnreranker.data.names import ENCODED, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS
-from rnnreranker.search.defaults import ENCODED, ENCODER, FORMATS, INDEX, RNN
+from rnnreranker.runs.columns import FORMATS
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
     from rnnreranker.runs.fuse import FuseParams
@@ -54,7 +54,7 @@ class SearchRequest(ComputesOnDevices, Request):
         device, compute_dtype: as in `devices_of`; threads: None = one per core.
     """
 
-    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    index: str | Path | Index = setting(MISSING, INDEX)
     topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
     query: str | None = setting(None, "one query; its results are shown", metavar="TEXT")
     run: str | Path | Run | None = setting(None, "rerank this run (TREC or MS MARCO format) in place of retrieving")

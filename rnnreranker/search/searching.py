@@ -12,19 +12,23 @@ from rnnreranker.search.own_documents import documents_of, without_own
 from rnnreranker.search.request import SearchRequest
 
 if TYPE_CHECKING:
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
 
 FILES = (".tsv", ".txt", ".json", ".jsonl", ".trec")  # endings of files of topics, plain or .gz
 
 
-def request_of(index: IndexOnDisk, topics: Any, **others: Any) -> SearchRequest:
-    """The request of a search of an index; topics: a name, a file, {qid: text}, or the text of one query.
+def search_index(index: str | Path | Index, topics: Any, **others: Any) -> Run:
+    """Retrieve and rerank, as `python -m rnnreranker.search`; a run with the scores of the command's file.
+
+    index: open, or what `open_index` takes; topics: a name, a file, {qid: text}, or the text of one query, which gets
+    the id `query`; others: as in `SearchRequest`.
 
     Raises:
-        InputError: unknown arguments, with the nearest names.
+        InputError: all visible faults at once; unknown arguments, with the nearest names.
+        UnavailableError, MissingDependencyError: an index, an encoder or Java is missing here.
     """
     one = isinstance(topics, str) and _is_text(topics)
-    return asked(SearchRequest, {"index": index, "query" if one else "topics": topics, **others})
+    return search(asked(SearchRequest, {"index": index, "query" if one else "topics": topics, **others})).as_written()
 
 
 def _is_text(topics: str) -> bool:

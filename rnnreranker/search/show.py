@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import print_table, say
-from rnnreranker.index.opening import IndexOnDisk
+from rnnreranker.index.opening import Index
 from rnnreranker.search.inputs import texts_in
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ ARROWS = str.maketrans("+-0", "↑↓=")  # of moves on a terminal
 
 
 def show_results(
-    index: IndexOnDisk, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str] = MappingProxyType({})
+    index: Index, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Print rank, move, docid, score and a line of text of the only query's first `limit` results.
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from rnnreranker.base.errors import argument, refuse
 from rnnreranker.base.settings import Params, Request, setting
-from rnnreranker.data.names import BUILT_IN, QRELS, TOPICS
+from rnnreranker.data.names import BUILT_IN, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
-from rnnreranker.search.defaults import ENCODER, INDEX
 
 LOOPBACK = "127.0.0.1"
 TOKEN = "RNNRERANKER_TOKEN"  # in the environment

@@ -16,7 +16,7 @@ from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError, argument, refuse
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.method import Inputs
-from rnnreranker.index.opening import IndexOnDisk, open_index
+from rnnreranker.index.opening import Index, open_index
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import labeler_of
 from rnnreranker.labels.negatives import holds_texts, read_negatives
@@ -242,7 +242,7 @@ class BatchTeacher:
         InputError: labels of another index or with unknown settings, or targets that are no softmax of MaxSim.
     """
 
-    def __init__(self, metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[str, str]) -> None:
+    def __init__(self, metadata: Mapping[str, Any], index: Index, topics: Mapping[str, str]) -> None:
         source = index.token_vectors
         labeler = labeler_of(metadata, Inputs(tokens=source, query_tokens=lambda: query_tokens(source, topics)))
         made = labeler.label_params

@@ -17,8 +17,8 @@ from rnnreranker.base.jobs import alone
 from rnnreranker.base.method import Form, Inputs, find, methods, names
 from rnnreranker.base.settings import PRESET, Request, Written, asked, check_names, hints_of, located, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
+from rnnreranker.data.names import INDEX
 from rnnreranker.encode.params import EncoderParams, ScorerParams
-from rnnreranker.search.defaults import INDEX
 from rnnreranker.train.params import TrainingParams, settings_for
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.data.document import Document
     from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
     from rnnreranker.labels import SoftLabels
     from rnnreranker.runs import Run
 
@@ -67,7 +67,7 @@ class TrainRequest(Request):
     model: Form = setting("query", f"what is trained, one of {', '.join(names(KIND))}")
     labels: str | Path | SoftLabels | None = setting(None, "file of python -m rnnreranker.labels")
     negatives: str | Path | None = setting(None, "file of python -m rnnreranker.negatives, in place of labels")
-    index: str | Path | IndexOnDisk | None = setting(None, f"document vectors, or texts: {INDEX}")
+    index: str | Path | Index | None = setting(None, f"document vectors, or texts: {INDEX}")
     documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
     topics: str | Path | Mapping[str, str] | None = setting(None, "query texts: file, ir_datasets id, `pydoc/train`")
@@ -130,7 +130,7 @@ class TrainRequest(Request):
         return Start(encoder["name"], **{name: own.get(name) for name in taken})
 
     @cached_property
-    def opened(self) -> IndexOnDisk | None:
+    def opened(self) -> Index | None:
         from rnnreranker.index.opening import open_index
 
         return None if self.index is None else open_index(self.index)
@@ -287,7 +287,7 @@ class Trained:
 
 def train_model(
     labels: str | Path | SoftLabels | None,
-    index: str | Path | IndexOnDisk | None,
+    index: str | Path | Index | None,
     topics: str | Path | Mapping[str, str] | None,
     kind: Form = "query",
     *,

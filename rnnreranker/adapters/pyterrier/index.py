@@ -14,6 +14,7 @@ import pyterrier
 from rnnreranker.base.errors import InputError, array_of, count_of, require
 from rnnreranker.base.files import DESCRIPTION
 from rnnreranker.base.method import as_list, choose
+from rnnreranker.index.opening import Index, open_index
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours.graph import PART, NeighbourGraph
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
@@ -21,7 +22,6 @@ from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import params_of
 from rnnreranker.runs import Run
-from rnnreranker.search.opened import Index, open_index
 
 COLUMNS = ["qid", "docno", "score"]
 VECTORS = ["query_vec", "doc_vec"]

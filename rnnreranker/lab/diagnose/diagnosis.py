@@ -31,7 +31,7 @@ from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
 
 if TYPE_CHECKING:
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors
@@ -278,7 +278,7 @@ def check(request: DiagnoseRequest) -> None:
     _ = request.params, request.encoding  # each says what is wrong with its written form
 
 
-def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
+def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], Index]:
     """The measurements of a request, and its index."""
     check(request)
     from rnnreranker.data.topics import topics_of
@@ -311,7 +311,7 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     return {"run": Path(request.shown("run")).name, "index": str(named), **measured}, index
 
 
-def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Any]:
+def word_use_of(index: Index, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Any]:
     """`word_use` of queries, weighed by the model of the index's impacts.
 
     Raises:

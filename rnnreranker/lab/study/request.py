@@ -14,17 +14,16 @@ from rnnreranker.base.errors import InputError, argument, nearest, refuse
 from rnnreranker.base.jobs import CLUSTERS, check_backend
 from rnnreranker.base.method import Chosen, Form, choose, fields_of, find, methods
 from rnnreranker.base.settings import Params, Request, Written, hints_of, located, setting
-from rnnreranker.data.names import QRELS
+from rnnreranker.data.names import INDEX, QRELS
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
-from rnnreranker.search.defaults import INDEX
 from rnnreranker.train.request import Training, TrainRequest, training_of
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
 
 KIND = "trained-model"  # of method
 BASE = "base"  # the model as it is
@@ -114,7 +113,7 @@ class StudyRequest(ComputesOnDevices, Request):
         backend, address: as in `do_parts`; workers of a cluster need `work` and the index under the same paths.
     """
 
-    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    index: str | Path | Index = setting(MISSING, INDEX)
     topics: str | Path | Mapping[str, str] = setting(
         MISSING, "of training (and test): file, ir_datasets id, or `pydoc/train`"
     )

@@ -24,8 +24,8 @@ from rnnreranker.train.groups import sampled
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import Index
     from rnnreranker.labels.soft import SoftLabels
-    from rnnreranker.search.opened import Index
     from rnnreranker.train.request import Trained
 
 VERSION = 7  # of what a trial computes: raise it when results change
@@ -60,11 +60,11 @@ class Studied:
         from rnnreranker.encode.late import late_start
         from rnnreranker.evaluate.measures import deepest_cutoff
         from rnnreranker.evaluate.protocols import protocol_of
+        from rnnreranker.index.opening import open_index
         from rnnreranker.parts.base import givers
-        from rnnreranker.search.opened import open_index
 
         self.request, self.arms, self.topics = request, {arm.name: arm for arm in request.chosen}, tasks[0].topics
-        self.opened, self.qrels = open_index(request.index), qrels  # type: ignore[arg-type]  # an open one, too
+        self.opened, self.qrels = open_index(request.index), qrels
         self.fixed, self.kind, self.params = request.fixed, request.kind, request.training.params
         self.protocol = protocol_of(qrels, request.protocol)
         self.how: dict[str, Any] = {"device": request.device, "compute_dtype": request.compute_dtype}
@@ -292,7 +292,7 @@ class Studied:
 
     def indexed(self, at: Path, model: str | None = None) -> Index:
         """An index of the documents beside the model in a folder, by it or by another one."""
-        from rnnreranker.search.opened import build_index
+        from rnnreranker.index.opening import build_index
 
         model, part = str(model or self.model_in(at)), self.kind.part
         settings = {name: value for name in LENGTHS if (value := getattr(self.params, name, None)) is not None}

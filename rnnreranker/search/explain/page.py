@@ -21,7 +21,7 @@ from rnnreranker.search.inputs import texts_in
 from rnnreranker.search.show import first_line
 
 if TYPE_CHECKING:
-    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.index.opening import Index
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.runs import Run
 
@@ -41,7 +41,7 @@ TITLES = {
 
 
 def explain(
-    path: Path, index: IndexOnDisk, base: Run, reranked: Run, reranker: RnnReranker, *, qid: str, **shown: Any
+    path: Path, index: Index, base: Run, reranked: Run, reranker: RnnReranker, *, qid: str, **shown: Any
 ) -> None:
     """Write the page of one query and print its path.
 
