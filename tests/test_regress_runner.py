@@ -9,6 +9,7 @@ import platform
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import namedtuple
 from dataclasses import replace
@@ -101,7 +102,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Steps as they are taken: commands in place of the real ones, whose runs rank d0, d1, d2 for both queries."""
     names: list[str] = []
 
-    def process(step: Step) -> tuple[int, str]:
+    def process(step: Step, together: bool) -> tuple[int, str]:
         names.append(step.output.name)
         assert all(path.exists() for path in step.inputs)
         if step.module == "search":
@@ -209,6 +210,55 @@ class TestWhatIsStale:
         run_plan(plan_of(small(place, SMALL.replace("batch_size: 8, epochs: 1", "batch_size: 4")), place, "hard"))
         assert not (place / "work" / "models" / "topics.tsv" / "hard" / "left").exists()
         assert not (place / "work" / "models" / "topics.tsv" / "hard.checkpoints").exists()
+
+
+class TestSeveralAtATime:
+    def test_steps_that_do_not_need_each_other_are_taken_together(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fine, both = runner._process, threading.Barrier(2, timeout=60)
+
+        def process(step: Step, together: bool) -> tuple[int, str]:
+            if step.output.suffix == ".parquet":
+                both.wait()  # each needs the other
+            return fine(step, together)
+
+        monkeypatch.setattr(runner, "_process", process)
+        assert runner.run_plan(plan_of(small(place), place), jobs=2) == {}
+        assert sorted(taken) == sorted(ALL)  # that inputs are there is asserted as each is taken
+        made = {path.name: path.read_bytes() for path in (place / "work").rglob("*.txt")}
+        monkeypatch.setattr(runner, "_process", fine)
+        runner.run_plan(make_plan(small(place), place / "again"))
+        assert {path.name: path.read_bytes() for path in (place / "again").rglob("*.txt")} == made
+
+    @pytest.mark.usefixtures("as_command")
+    def test_each_prints_at_its_end(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.program(place, monkeypatch, "echo out; echo error >&2; exit 3")
+        (lost,) = set(map(str, runner.run_plan(plan_of(small(place), place, "dense"), jobs=2).values()))
+        assert lost == "error: exit code 3"
+        command, *printed = capsys.readouterr().err.splitlines()
+        assert command.startswith("python -m rnnreranker.index ")
+        assert printed == ["out", "error"]
+
+    def test_ctrl_c_ends_the_processes(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "PATIENCE", 0)
+        self.program(place, monkeypatch, "echo $$ > pid; kill -INT $PPID; exec sleep 600")
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                runner.run_plan(plan_of(small(place), place, "dense"))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        with pytest.raises(ProcessLookupError):
+            os.kill(int((place / "pid").read_text()), 0)
+
+    def program(self, place: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+        """Let a script be every step."""
+        (place / "program").write_text(f"#!/bin/sh\n{script}\n")
+        (place / "program").chmod(0o755)
+        monkeypatch.setattr(runner.sys, "executable", str(place / "program"))
 
 
 CONDITIONS = ["dense", "dense-rnn", "hard", "soft"]
@@ -372,12 +422,12 @@ class TestTheCommand:
     ) -> None:
         fine = runner._process
 
-        def process(step: Step) -> tuple[int, str]:
+        def process(step: Step, together: bool) -> tuple[int, str]:
             if step.output.name == "hard.parquet":
                 return 2, "no such method"
             if step.output.name == "soft.parquet":
                 return command.UNAVAILABLE, "the topics are not here"
-            return fine(step)
+            return fine(step, together)
 
         monkeypatch.setattr(runner, "_process", process)
         small(place)
@@ -444,7 +494,7 @@ def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
     argv = ["small", "--specs", str(tiny), "--output", str(tiny / "work")]
     # a plan in a process of its own, killed with all its children as soon as the first run is written
     with subprocess.Popen(
-        [sys.executable, "-m", "rnnreranker.regress", *argv],
+        [sys.executable, "-m", "rnnreranker.regress", *argv, "--jobs", "2"],
         start_new_session=True,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
@@ -457,7 +507,7 @@ def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
     made = (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns
 
     # the same commands go on in this process, which has loaded PyTorch already
-    monkeypatch.setattr(runner, "_process", lambda step: (in_process(step), ""))
+    monkeypatch.setattr(runner, "_process", lambda step, _: (in_process(step), ""))
     assert main([*argv, "--record"]) == 0
     assert (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns == made
     shown = capsys.readouterr()

@@ -277,7 +277,7 @@ def say(message: str) -> None:
         LOGGER.info(shown(message))
         return
     clear_line()
-    print(shown(message), file=sys.stderr)
+    sys.stderr.write(f"{shown(message)}\n")  # whole, beside lines of other threads
 
 
 def notice(message: str) -> None:

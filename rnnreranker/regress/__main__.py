@@ -47,6 +47,9 @@ class RegressRequest(Request):
     fresh: bool = setting(
         False, "take every step again, also those whose output is current (after a change of the program)"
     )
+    jobs: int = setting(
+        1, "steps at a time, where they do not need each other; then each prints at its end", at_least=1
+    )
     specs: str | None = setting(None, "folder of specs (default: the checkout's, else the package's)", metavar="DIR")
     output: str | None = setting(None, "for indexes, models and runs (default: a cache)", metavar="DIR")
 
@@ -156,7 +159,7 @@ def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
     from rnnreranker.regress.plans.runner import run
     from rnnreranker.regress.records import put_on_record
 
-    records, states = run(plan, folder, args.fresh)
+    records, states = run(plan, folder, args.fresh, args.jobs)
     _print_values(plan, records, states)
     if records:
         add_records(plan.folder / plan.spec.name / "records.json", records)

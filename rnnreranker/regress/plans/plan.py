@@ -91,6 +91,15 @@ class Step:
         return [name for word in self.words(*NOT_READ) for name in (word, *re.split('[:=,"]', word)) if name]
 
     @property
+    def folder(self) -> Path:
+        """The folder or file that it writes to: of a part of an index the index."""
+        return Path(self.value("output") or self.output)
+
+    def waits_for(self, earlier: Step) -> bool:
+        """Whether it can be taken only after an earlier step of the plan: on disk, what that one leaves may be over."""
+        return earlier.output in self.inputs or earlier.folder == self.folder or self.disk > 0
+
+    @property
     def stamp_file(self) -> Path:
         """The file with the note on its begin (key) and end (seconds)."""
         return self.output.with_name(f".{self.output.name}.inputs")
@@ -237,7 +246,7 @@ class Plan:
         """The plan in lines to paste into a shell."""
         title = self.query_sets[0].title if len(self.query_sets) == 1 else ""
         lines = [f"# {title or self.spec.title}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
-        folders = dict.fromkeys(Path(step.value("output") or step.output).parent for step in self.steps)
+        folders = dict.fromkeys(step.folder.parent for step in self.steps)
         lines += [shlex.join(["mkdir", "-p", str(folder)]) for folder in folders]
         lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]
         for number, step in enumerate(self.steps, 1):

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,21 +31,24 @@ REMOVED = "removed"  # of a stamp: nobody needed the output any more
 GB = 1e9
 DATA = ("documents", "topics", "qrels", "validation_topics", "validation_qrels")  # flags that name data sets
 Keys = dict[Path, str]  # output of a step → digest
+PATIENCE = 2  # seconds that steps have to end by themselves after Ctrl-C, which a terminal sends to them too
+PROCESSES: set[subprocess.Popen[bytes]] = set()  # of the steps that are being taken
 
 
-def run(plan: Plan, folder: Path, fresh: bool = False) -> tuple[list[Record], States]:
+def run(plan: Plan, folder: Path, fresh: bool = False, jobs: int = 1) -> tuple[list[Record], States]:
     """Take the steps of a plan, measure their runs, and compare.
 
     Args:
         folder: of the specs with their records.
         fresh: take current steps again.
+        jobs: steps at a time.
 
     Returns:
         The records, and the state of every run (query set, name) and work ("", id).
     """
     for step in plan.steps if fresh else ():
         step.stamp_file.unlink(missing_ok=True)
-    lost = run_plan(plan)
+    lost = run_plan(plan, jobs)
     records, states = measure(plan, lost)
     before = read_records(records_file(folder, plan.spec.name))
     states |= {(entry.outcome["query_set"], entry.name): compare(plan.spec, entry, before) for entry in records}
@@ -60,19 +64,33 @@ def run(plan: Plan, folder: Path, fresh: bool = False) -> tuple[list[Record], St
     return records, states
 
 
-def run_plan(plan: Plan) -> dict[Path, State]:
-    """Take the stale steps of a plan, one after another; output of each step that was not taken → why."""
+def run_plan(plan: Plan, jobs: int = 1) -> dict[Path, State]:
+    """Take the stale steps of a plan, some at a time, in the plan's order; output of each step not taken → why."""
     keys = step_keys(plan)
     lost = obstacles(plan, plan.needed(plan.outputs(), lambda step: not is_current(step, keys)))
     steps = plan.needed(plan.outputs(), lambda step: step.output not in lost and not is_current(step, keys))
     if needs := replace(plan, steps=tuple(steps)).needs() if steps else {}:
         say(f"{command.counted(len(steps), 'step')}: {needs_text(needs)}")
-    for step in steps:
-        state = next(filter(None, map(lost.get, step.inputs)), None) or _run(step, keys)
-        if state:
-            lost[step.output] = state
-        else:
-            _remove_unneeded(plan, keys, step)
+    undone, running = [*steps], dict[Future[State | None], Step]()
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            while undone:
+                for number, step in enumerate(undone):
+                    waits = step in running.values() or any(map(step.waits_for, undone[:number]))
+                    if not waits and len(running) < jobs:
+                        running[pool.submit(_run, step, keys, lost, jobs > 1)] = step
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    step = running.pop(future)
+                    undone.remove(step)
+                    if state := future.result():
+                        lost[step.output] = state
+                    else:
+                        _remove_unneeded(plan, keys, step, undone)
+        except BaseException:
+            wait(running, PATIENCE)
+            for process in [*PROCESSES]:
+                process.terminate()
+            raise
     return lost
 
 
@@ -170,12 +188,13 @@ def was_taken(step: Step, keys: Keys) -> bool:
     return stamp.get("key") == keys[step.output] and "seconds" in stamp
 
 
-def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
-    """Remove the outputs that no later step reads; an index keeps its description."""
+def _remove_unneeded(plan: Plan, keys: Keys, taken: Step, undone: Iterable[Step]) -> None:
+    """Remove the outputs that no step to be taken reads; an index keeps its description."""
+    waiting = [step.output for step in undone]
     steps = {step.output: step for step in plan.steps}
     for output, reading in plan.readers.items():
         stamp = steps[output].stamp()
-        over = taken.output in reading and all(was_taken(steps[path], keys) for path in reading)
+        over = taken.output in reading and all(path not in waiting and was_taken(steps[path], keys) for path in reading)
         if over and REMOVED not in stamp and output.exists():
             write_json(steps[output].stamp_file, {**stamp, REMOVED: True})  # first: after a kill it is not whole
             for path in output.iterdir() if output.is_dir() else [output]:
@@ -184,8 +203,13 @@ def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
             say(f"removed {output}: no step needs it any more")
 
 
-def _run(step: Step, keys: Keys) -> State | None:
-    """Take a step; why its output is not there, or None."""
+def _run(step: Step, keys: Keys, lost: Mapping[Path, State], together: bool) -> State | None:
+    """Take a step, perhaps together with others; why its output is not there, or None.
+
+    lost: output of an earlier step that is not there → why.
+    """
+    if state := next(filter(None, map(lost.get, step.inputs)), None):
+        return state
     step.output.parent.mkdir(parents=True, exist_ok=True)
     stamp, before = {"key": keys[step.output], "command": step.command()}, step.stamp()
     if before.get("key") not in (None, stamp["key"]) or REMOVED in before:
@@ -193,19 +217,29 @@ def _run(step: Step, keys: Keys) -> State | None:
             remove(step.output.with_name(step.output.name + ending))
     write_json(step.stamp_file, stamp)  # begun: what a kill leaves behind belongs to this key
     started = time.perf_counter()
-    code, last = _process(step)
+    code, last = _process(step, together)
     if code:
         return State("skipped" if code == command.UNAVAILABLE else "error", last)
     write_json(step.stamp_file, {**stamp, "seconds": round(time.perf_counter() - started, 2)})
     return None
 
 
-def _process(step: Step) -> tuple[int, str]:
-    """Exit code and error of the command in a process of its own, which prints where this one does."""
-    say(step.command())
+def _process(step: Step, together: bool) -> tuple[int, str]:
+    """Exit code and error of the command in a process of its own.
+
+    It prints where this process does; if steps are taken together, its output follows its command at its end.
+    """
+    if not together:
+        say(step.command())
     argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.words()]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
-    with tempfile.NamedTemporaryFile() as said:
+    with tempfile.NamedTemporaryFile() as said, tempfile.TemporaryFile() as printed:
         environment = os.environ | {command.STEP: said.name, "PYTHONPATH": os.pathsep.join(paths)}
-        code = subprocess.run(argv, stdout=2, env=environment, check=False).returncode
-        return code, said.read().decode() or f"exit code {code}"
+        to = printed if together else 2
+        with subprocess.Popen(argv, stdout=to, stderr=to, env=environment) as process:
+            PROCESSES.add(process)
+        PROCESSES.remove(process)
+        if together:
+            printed.seek(0)
+            say(f"{step.command()}\n{printed.read().decode(errors='replace')}".strip())
+        return process.returncode, said.read().decode() or f"exit code {process.returncode}"
