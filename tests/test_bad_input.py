@@ -91,7 +91,7 @@ def dense(**other: str) -> str:
 
 def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert search(dense(run="run.txt").split()) == 0
-    assert sorted(os.listdir(files / "out")) == ["run.ir-metadata.yml", "run.txt"]
+    assert sorted(os.listdir(files / "out")) == ["run.txt"]
 
 
 @pytest.mark.parametrize(

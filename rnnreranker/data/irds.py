@@ -12,8 +12,8 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.base.private import known_names
-from rnnreranker.data import local, reqa, tripclick
-from rnnreranker.data.names import BUILT_IN_TOPICS, SHORT_NAMES, left_out
+from rnnreranker.data import reqa, tripclick
+from rnnreranker.data.names import BUILT_IN_TOPICS, SHORT_NAMES
 
 
 def load(name: str) -> Any:
@@ -33,13 +33,6 @@ def load(name: str) -> Any:
         near = near if near.startswith("did you mean") else nearest(name, short)
         hint = f"write ./{name} for the folder" if os.path.isdir(name) else f"{near}; see the ids of ir-datasets.com"
         raise InputError(f"{name}: neither a file nor a data set known here or to ir_datasets; {hint}") from None
-
-
-def ir_datasets_id(name: str) -> str:
-    """The id in ir_datasets of a name; "" for files, folders, built-in and unknown names."""
-    first = left_out(name)[0]
-    dataset = SHORT_NAMES.get(first, first)
-    return dataset if not local.kept_at(first) and dataset in known_names(_library(name)) else ""
 
 
 def _library(name: str) -> Any:

@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
         whole = [documents_of(stage, request.passages) for stage in kept]
         runs = [run.head(request.hits) for run in whole]
         if wanted.output:
-            _write(wanted, argv, work, runs[-1], qrels)
+            _write(wanted, work, runs[-1])
         if request.query:
             from rnnreranker.search.own_documents import best_passages
             from rnnreranker.search.show import show_results
@@ -128,11 +128,6 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
         named = " ".join(f"--rerank {one.name}:from={one.source}" for one in rerankers) or "--rerank none"
         raise InputError(f"--explain shows what rnn does with vectors or a graph: not with {named}")
     check_writable(wanted.output, _page(wanted) if explain else None)
-    if wanted.output:
-        from rnnreranker.search.ir_metadata import actor, file_beside
-
-        actor()  # read now: it says what is wrong with it
-        check_writable(file_beside(wanted.output))
     return request
 
 
@@ -172,18 +167,11 @@ def _page(wanted: OutputRequest) -> Path:
     return Path(wanted.explain_output or file_name(str(wanted.explain))).expanduser()
 
 
-def _write(
-    wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run, qrels: pandas.DataFrame | None
-) -> None:
-    from rnnreranker.search.ir_metadata import file_beside, write_ir_metadata
-
+def _write(wanted: OutputRequest, work: Pipeline, run: Run) -> None:
     by = [work.retrieved_by or "run", *work.steps, *([] if work.rerankers else [NO_RERANKING])]
     passages = work.request.passages
     tag = wanted.tag or ".".join([*by, *([passages.aggregate] if passages else [])])
-    beside = file_beside(str(wanted.output))
     run.write(str(wanted.output), tag=tag, format=wanted.output_format)
-    if beside is not None:
-        write_ir_metadata(beside, tag, argv, wanted, "" if qrels is None else qrels.attrs["protocol"], work)
 
 
 def _explain(wanted: OutputRequest, work: Pipeline, stages: list[Run], qrels: pandas.DataFrame | None) -> None:
