@@ -1,4 +1,4 @@
-"""Checksums of an index: what opening it notices, what --check reads, what an index without them does."""
+"""Checksums of an index: what opening it notices, what an index without them does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rnnreranker.base.files import DESCRIPTION, check_files
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.analysis import TermParams
-from rnnreranker.index.__main__ import main
 from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.neighbours import open_neighbours
@@ -71,27 +70,21 @@ def flipped(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", OPENED)
-def test_a_bit_that_flips_is_noticed_by_whoever_opens_the_file(
-    index: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bit_that_flips_is_noticed_by_whoever_opens_the_file(index: Path, name: str) -> None:
     OPENED[name](index)
-    assert main(["--check", str(index)]) == 0
     flipped(index / name)
     said = rf"{name}: its bytes are not those that were written; copy the index again, or make it again"
     with pytest.raises(InputError, match=said):
         OPENED[name](index)
-    with pytest.raises(InputError, match=said):
-        main(["--check", str(index)])
     (index / name).write_bytes(b"short")
     with pytest.raises(InputError, match=rf"{name}: has 5 bytes, but was written with \d+; copy the index again"):
         OPENED[name](index)
     (index / name).unlink()
-    for opened in (OPENED[name], lambda index: main(["--check", str(index)])):
-        with pytest.raises(InputError, match=rf"{name}: (cannot be read \(No such file|no such file)"):
-            opened(index)
+    with pytest.raises(InputError, match=rf"{name}: (cannot be read \(No such file|no such file)"):
+        OPENED[name](index)
 
 
-def test_digests_are_kept_and_check_reads_every_file(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digests_are_kept_until_a_file_changes(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "SETTLED", -1)
     check_files(index, "dense")
     monkeypatch.setattr(files.hashlib, "file_digest", None)
@@ -106,24 +99,12 @@ def test_digests_are_kept_and_check_reads_every_file(index: Path, monkeypatch: p
 def test_other_notes_are_refused(index: Path, noted: object) -> None:
     described = json.loads((index / DESCRIPTION).read_text())
     (index / DESCRIPTION).write_text(json.dumps(described | {"files": noted}))
-    for opened in (open_vectors, lambda index: main(["--check", str(index)])):
-        with pytest.raises(InputError, match=r"rnnreranker.json: files are not noted as this version does"):
-            opened(index)
+    with pytest.raises(InputError, match=r"rnnreranker.json: files are not noted as this version does"):
+        open_vectors(index)
 
 
-def test_what_check_refuses(index: Path, tmp_path: Path) -> None:
-    for argv, said in (
-        (["--check", tmp_path / "none"], "none: no rnnreranker.json in it"),
-        (["--check", tmp_path], r"no rnnreranker.json in it, so nothing says what its files should be"),
-        (
-            ["--check", index, "--output", "x", "--overwrite"],
-            "--output and --overwrite beside --check; leave",
-        ),
-        ([], "give --output, the folder for the index, or --check"),
-    ):
-        with pytest.raises(InputError, match=said):
-            main([str(word) for word in argv])
+def test_a_pipe_in_place_of_a_file_is_refused(index: Path) -> None:
     (index / "docid").unlink()
     os.mkfifo(index / "docid")
     with pytest.raises(InputError, match=r"docid: has \d+ bytes, but was written with"):
-        main(["--check", str(index)])
+        check_files(index)

@@ -191,7 +191,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             r"more\.jsonl:1: docid d18 repeats document 19; every document needs",
         ),
         (["--append", more, "--documents", more], "--documents beside --append; leave it out"),
-        (["--append", more, "--parts", "dense", "--dtype", "float16"], "--parts and --dtype beside --append"),
+        (["--append", more, "--parts", "bm25", "--dtype", "float16"], "--parts and --dtype beside --append"),
         (["--append", more, "--address", "x"], "--address x goes with --backend dask or ray"),
         (["--append", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
         ([], "give --documents, what to make an index of, --append, what to add to the one in --output, or parts"),

@@ -196,7 +196,7 @@ def test_documents_that_are_refused(documents: list, message: str, world: Path, 
     [
         ({"threads": 0, "overwrite": "maybe"}, "threads=0: .*; overwrite='maybe': expected true or false"),
         ({"output": ""}, "output: got ''; expected the name of a folder"),
-        ({"parts": 5}, "parts: got 5; expected names of parts"),
+        ({"parts": 5}, "parts=5: expected a text or Mapping or Written or Sequence"),
         ({"fields": [1]}, "fields [[]1[]]: expected title,text or text"),
         (
             {"device": 5, "compute_dtype": 5, "from_index": 5},

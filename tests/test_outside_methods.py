@@ -197,7 +197,6 @@ def test_a_part_is_made_searched_and_made_again(command: Command, collection: Pa
     assert "already complete, 3 documents" in command("index", *again, "codes:bits=16").stderr
     assert "codes of 3 documents" in command("index", *again, "codes:bits=24").stderr
     assert np.load(coded / "codes" / "codes.npy").shape == (3, 3)
-    assert command("index", "--check", coded).returncode == 0
     assert command("index", "--append", *_more(collection), "--output", coded).returncode == 0
     assert np.load(coded / "codes" / "codes.npy").shape == (4, 3)
     said = "error: --parts code: code: no such part; did you mean codes?\n"

@@ -5,38 +5,26 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, flag, refuse
 from rnnreranker.base.method import names
-from rnnreranker.base.settings import ShareRequest, Written
-from rnnreranker.data.fields import asked_fields
+from rnnreranker.base.settings import ShareRequest
 from rnnreranker.index.build import Built
-from rnnreranker.index.make import check_index, extend_index, make_index, make_share, obstacles, said
-from rnnreranker.index.request import (
-    AUTO,
-    USUAL,
-    FlagsRequest,
-    IndexRequest,
-    forms_of,
-    settings_with_flags,
-    with_settings,
-)
-from rnnreranker.parts.base import part, parts
+from rnnreranker.index.make import extend_index, make_index, make_share
+from rnnreranker.index.request import FlagsRequest, IndexRequest, settings_with_flags
+from rnnreranker.parts.base import part
 
 HOW = ("threads", "backend", "address", "device", "compute_dtype")
 FREE = {  # what is done → the flags that go with it
-    "check": {"check"},
     "append": {"append", "output", *HOW},
     "parts": {"output", "parts", "overwrite", *HOW, "shard_id", "shard_num"},
 }
 USAGE = """\
 python -m rnnreranker.index --documents NAME|FILE --output DIR [--parts NAMES]
-       python -m rnnreranker.index --append NAME|FILE --output DIR
-       python -m rnnreranker.index --check DIR"""
+       python -m rnnreranker.index --append NAME|FILE --output DIR"""
 EPILOG = """\
 Parts that are there are not made again. An interrupted build goes on when the same command is run again.
 The settings of a part: python -m rnnreranker methods NAME
@@ -53,23 +41,21 @@ The settings of a part: python -m rnnreranker methods NAME
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args, started = make_parser().parse_args(argv), time.perf_counter()
-    done = next((name for name in ("check", "append", "documents") if getattr(args, name)), "parts")
-    if usual := FREE.get(done):
+    done = "append" if args.append else "" if args.documents else "parts"
+    if done:
         left = vars(make_parser().parse_args([]))
-        typed = [flag(name) for name, value in vars(args).items() if name not in usual and value != left[name]]
-        beside = "without --documents, where only parts of others are made" if done == "parts" else f"beside --{done}"
+        typed = [flag(name) for name, value in vars(args).items() if name not in FREE[done] and value != left[name]]
+        beside = "without --documents, where only parts of others are made" if done == "parts" else "beside --append"
         refuse((typed, f"{' and '.join(typed)} {beside}; leave it out"))
-    if args.check:
-        command.put(check_index(Path(args.check).expanduser()))
-        return 0
     if args.output is None:
-        raise InputError("give --output, the folder for the index, or --check, an index to check")
+        raise InputError("give --output, the folder for the index")
     output = Path(args.output).expanduser()
     if args.append:
         how = {name: getattr(args, name) for name in HOW}
-        _tell(args, *extend_index(output, IndexRequest(args.append, **how)), started)
+        _tell(args, extend_index(output, IndexRequest(args.append, **how)), started)
         return 0
-    request, share = _request(args), command.request(args, ShareRequest).share
+    settings = {hint.flag: getattr(args, hint.flag) for _, hint in settings_with_flags()}
+    request, share = command.request(args, IndexRequest, settings=settings), command.request(args, ShareRequest).share
     of_texts = ", ".join(name for name in request.chosen if not part(name).made_of)
     refuse(
         *(
@@ -82,59 +68,35 @@ def main(argv: Sequence[str]) -> int:
             f"alone that are made of others, as --parts neighbours, not {of_texts}",
         ),
     )
-    if args.documents and args.parts == AUTO:
-        request = request.with_own_vectors()
-        if left_out := obstacles(request):
-            again = f"--documents {request.documents} --output {output} --parts {','.join(left_out)}"
-            command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")
-        request = replace(request, parts=[one for one in forms_of(request.parts) if one.name not in left_out])
     if share is None:
-        _tell(args, *make_index(request, output), started)
+        _tell(args, make_index(request, output), started)
         return 0
     for line in make_share(request, output, share):
         command.say(f"{output}: shard {share[0]} of {share[1]} of {line}")
     return 0
 
 
-def _request(args: Any) -> IndexRequest:
-    """Documents and parts of the flags."""
-    if args.parts == AUTO:
-        alone = args.documents.endswith(".npy")
-        usual = (name for name, one in parts().items() if one.automatic and (not alone or name == USUAL or one.made_of))
-        written = [Written(name) for name in usual]
-    else:
-        written = forms_of(USUAL if args.parts is None else args.parts)
-    flags = {hint.flag: getattr(args, hint.flag) for _, hint in settings_with_flags()}
-    return command.request(
-        args,
-        IndexRequest,
-        parts=with_settings(written, flags),
-        fields=asked_fields(args.documents, args.fields),
-        from_index=Path(args.from_index).expanduser() if args.from_index else None,
-    )
-
-
-def _tell(args: Any, built: Built, made: Sequence[str], started: float) -> None:
+def _tell(args: Any, built: Built, started: float) -> None:
     documents = command.counted(built.documents, "document")
-    if not made:
+    if not built.made:
         command.say(f"{built.path}: already complete, {documents}; --overwrite makes it again")
         return
     seconds = time.perf_counter() - started
     reused = f", {built.reused} of them encoded before" if built.reused else ""
     command.say(
-        f"{built.path}: {' and '.join(made)} of {documents}{reused} in {seconds:.1f} seconds "
+        f"{built.path}: {' and '.join(built.made)} of {documents}{reused} in {seconds:.1f} seconds "
         f"({built.documents / seconds:.1f} documents/s, {command.counted(args.threads or command.cores(), 'thread')})"
     )
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("index", "Make an index of documents, of one part or several.", EPILOG, usage=USAGE)
-    command.add_flags(parser, IndexRequest, "documents")
-    command.add_flags(parser, FlagsRequest, "fields", "append", "output", "check")
+    command.add_flags(parser, IndexRequest, "documents", "fields")
+    command.add_flags(parser, FlagsRequest, "append", "output")
     command.add_flags(parser, IndexRequest, "from_index", "overwrite", *HOW)
     command.add_flags(parser, ShareRequest, "shard_id", "shard_num")
     group = parser.add_argument_group("parts")
-    command.add_flags(group, FlagsRequest, "parts")
+    command.add_flags(group, IndexRequest, "parts")
     for one, hint in settings_with_flags():
         known = f"{', '.join(names(one.encoder))}; " if hint.field.name == "encoder" else ""
         command.add_flags(group, one.Params, hint.field.name, before=f"of {one.name}: {known}")

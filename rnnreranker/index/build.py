@@ -53,11 +53,12 @@ _as_json = json.JSONEncoder().encode
 
 @dataclass(frozen=True)
 class Built:
-    """The folder of a build, its number of documents, and how many of them an earlier run had encoded."""
+    """The folder of a build, its number of documents, how many of them were encoded before, and the new parts."""
 
     path: Path
     documents: int
     reused: int
+    made: list[str]
 
 
 def write_index(
@@ -167,7 +168,8 @@ def _written(parts: Sequence[Part], result: Path, output: Path, described: dict[
         if "content" in described:
             write_json(result / DESCRIPTION, described)
     put_folder(result, output)
-    return Built(output, described["count"], min(described["count"], max(part.reused for part in parts)))
+    reused = min(described["count"], max(part.reused for part in parts))
+    return Built(output, described["count"], reused, [part.name for part in parts])
 
 
 def encode_ahead(

@@ -1,4 +1,4 @@
-"""An index of named documents in a folder: made, completed, extended, or checked."""
+"""An index of named documents in a folder: made, completed or extended."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.command import check_apart, phase
+from rnnreranker.base.command import check_apart, phase, say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument
-from rnnreranker.base.files import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole, fingerprint
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.index.build import Built, add_parts, building, check_replaceable, encode_ahead, work_of, write_index
-from rnnreranker.index.request import IndexRequest, documents_mark
+from rnnreranker.index.request import AUTO, IndexRequest, documents_mark
 from rnnreranker.parts.base import Part, describe, part, parts, stored_parts, stored_settings
 from rnnreranker.parts.texts import FOLDER, documents_of
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
 
 ID_FILES = ("docid", "ids")  # one of which an index must have for parts that are made of others
-SHOWN = 3  # damaged files that an error names
 
 
 def encoded_parts() -> list[str]:
@@ -29,8 +28,8 @@ def encoded_parts() -> list[str]:
 
 
 @phase("making the index")
-def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
-    """Make the missing parts of an index; returns what it is then, and the names of new parts.
+def make_index(request: IndexRequest, output: Path) -> Built:
+    """Make the missing parts of an index; returns what it is then.
 
     Without documents only parts that are made of others, such as a graph. An interrupted build resumes.
 
@@ -41,24 +40,22 @@ def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
     """
     if request.documents:
         check_replaceable(output)
-        read = {"documents": request.documents, "from_index": request.from_index}
+        read = {"documents": request.documents, "from_index": request.taken}
         check_apart(read | {"output": output}, replaces=output)
-        request = request.with_own_vectors()
+        request = possible(request, output)
     with building(output):  # or what is missing may be there when it is this process's turn
         inputs, settings, there, missing = _missing(request, output)
         documents = request.read() if request.documents else None  # fails before a model is loaded
-        made, threads = _makers(request, missing, settings, request.from_index), request.threads
+        made, threads = _makers(request, missing, settings, request.taken), request.threads
         if not made:
-            return Built(output, _count(output), 0), []
-        if documents is not None and request.backend != "threads" and request.from_index is None:
+            return Built(output, _count(output), 0, [])
+        if documents is not None and request.backend != "threads" and request.taken is None:
             encode_ahead(request.read(), made, request, work_of(output))
         if documents is None or there:
             inputs = {key: value for key, value in inputs.items() if value is not None}
-            built = add_parts(output, made, documents, threads=threads, inputs=inputs, count=_count(output))
-        else:
-            name, texts = str(request.documents), not request.without_texts
-            built = write_index(documents, output, made, threads=threads, name=name, inputs=inputs, texts=texts)
-        return built, missing
+            return add_parts(output, made, documents, threads=threads, inputs=inputs, count=_count(output))
+        name, texts = str(request.documents), not request.without_texts
+        return write_index(documents, output, made, threads=threads, name=name, inputs=inputs, texts=texts)
 
 
 def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
@@ -69,7 +66,7 @@ def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
     Raises:
         InputError, UnavailableError: no part of an encoder is missing; a part that one process makes; as `make_index`.
     """
-    request = request.with_own_vectors() if request.documents else request
+    request = possible(request, output) if request.documents else request
     _, settings, _, names = _missing(request, output)
     if request.documents:
         names = [name for name in names if getattr(request.chosen[name].params, "encoder", OWN) != OWN]
@@ -86,8 +83,8 @@ def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
 
 
 @phase("adding documents to the index")
-def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]:
-    """Add documents to an index and all its parts, after the others; returns what it is then, and its parts.
+def extend_index(output: Path, request: IndexRequest) -> Built:
+    """Add documents to an index and all its parts, after the others; returns what it is then.
 
     Its bytes equal those of an index of all documents, but for Lucene's file names and the described sources. It
     appears whole; killed work resumes.
@@ -101,8 +98,7 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
         if not (described := describe(output)):
             raise InputError(f"{output}: no index to add to; make one with --documents")
         texts, inputs = (output / FOLDER).is_dir(), dict(described["inputs"])
-        fields = tuple(inputs.get("fields", TITLE_AND_TEXT))
-        request = replace(request, parts=list(described["parts"]), fields=fields)
+        request = replace(request, parts=list(described["parts"]), fields=inputs.get("fields", TITLE_AND_TEXT))
         settings = stored_settings(output, described["parts"])
         own = getattr(settings.get("dense"), "encoder", OWN) == OWN
         if request.without_texts == texts or (next(request.read()).vector is not None and not own):
@@ -114,8 +110,7 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
         inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(request.documents))
         whole = itertools.chain(documents_of(output) if texts else documents_of_vectors(output), request.read())
         name = f"{described.get('documents', '')} + {request.documents}"
-        built = write_index(whole, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
-        return built, [one.name for one in made]
+        return write_index(whole, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
 
 
 def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], dict[str, Any], list[str], list[str]]:
@@ -125,7 +120,7 @@ def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], dict[
         InputError: an index of other documents or settings; no index to take parts from; a part without its origin.
     """
     inputs, names = request.inputs() if request.documents else {}, list(request.chosen)
-    if (taken := request.from_index) is not None:
+    if (taken := request.taken) is not None:
         shown = argument("from_index", taken)
         if not {*encoded_parts()} & {*names} & {*describe(taken).get("parts", {})}:
             known = f"has none of {', '.join(encoded_parts())} that {argument('parts')} names"
@@ -186,6 +181,19 @@ def _differing(index: Path, names: list[str], inputs: dict[str, Any]) -> str:
     return " and ".join(f"other {said.get(key, key)}" for key in common if before.get(key) != inputs.get(key))
 
 
+def possible(request: IndexRequest, output: Path) -> IndexRequest:
+    """The request with the documents' own vectors, and without the parts of `auto` that cannot be made here.
+
+    Prints the parts that are left out. Raises as `IndexRequest.with_own_vectors` and `obstacles`.
+    """
+    automatic, request = request.parts == AUTO, request.with_own_vectors()
+    if automatic and (lost := obstacles(request)):
+        again = f"--documents {request.documents} --output {output} --parts {','.join(lost)}"
+        say(f"left out: {said(lost)}; to add it later: python -m rnnreranker.index {again}")
+        request = replace(request, parts=[one for name, one in request.forms.items() if name not in lost], settings={})
+    return request
+
+
 def obstacles(request: IndexRequest) -> dict[str, str]:
     """The parts of a request that cannot be made here → the reasons; loads models and starts Java.
 
@@ -211,20 +219,3 @@ def obstacles(request: IndexRequest) -> dict[str, str]:
 
 def said(lost: dict[str, str]) -> str:
     return " and ".join(f"{part} ({reason})" for part, reason in lost.items())
-
-
-@phase("checking the index")
-def check_index(index: Path) -> str:
-    """A line on an index whose files are unchanged since they were written; InputError: changed files, no index."""
-    if not (described := describe(index)):
-        raise InputError(
-            f"{index}: no {DESCRIPTION} in it, so nothing says what its files should be; expected an index made by "
-            "python -m rnnreranker.index"
-        )
-    groups = described["files"]
-    if without := [name for name in (DOCIDS, TEXTS, *described["parts"]) if name not in groups]:
-        raise InputError(f"{index / DESCRIPTION}: no checksums of {', '.join(without)}; {AGAIN}")
-    if wrong := check_whole(index, groups):
-        raise InputError(f"{'; '.join(wrong[:SHOWN])}{'; …' * (len(wrong) > SHOWN)}; {AGAIN}")
-    sizes = {name: one["bytes"] for group in groups.values() for name, one in group.items()}
-    return f"{index}: {len(sizes)} files ({sum(sizes.values()) / 1e6:.1f} MB) are those that were written"

@@ -320,7 +320,7 @@ def build_index(
     """
     from rnnreranker.data.documents import GivenDocuments
     from rnnreranker.index.make import make_index
-    from rnnreranker.index.request import IndexRequest, forms_of, settings_with_flags, with_settings
+    from rnnreranker.index.request import IndexRequest, settings_with_flags
 
     check_names(settings, [hint.flag for _, hint in settings_with_flags()])
     folder = path_of(output, "the name of a folder to write", "output")
@@ -331,15 +331,23 @@ def build_index(
             "documents: an empty name; expected a file, a folder or the name of a data set",
         ),
     )
-    asked = asked_fields("documents", fields)
     if isinstance(documents, str | Path):
         path_of(documents, "a name, a file or documents", "documents")
         given: Any = str(documents)
     else:
-        given = GivenDocuments.of(documents, *filter(None, [asked]))
+        given = GivenDocuments.of(documents, *filter(None, [asked_fields("documents", fields)]))
     own = None if encoder == ENCODER else str(encoder) if isinstance(encoder, Path) else encoder
-    written = with_settings(forms_of(parts), {"encoder": own, **settings})
-    taken: Any = Path(from_index).expanduser() if isinstance(from_index, str | Path) else from_index
-    jobs = (backend, cluster, threads, overwrite)
-    request = IndexRequest(given, written, asked, taken, *jobs, device=device, compute_dtype=compute_dtype)
-    return open_index(make_index(request, folder)[0].path)
+    request = IndexRequest(
+        given,
+        parts,
+        {"encoder": own, **settings},
+        fields,
+        from_index,
+        backend,
+        cluster,
+        threads,
+        overwrite,
+        device=device,
+        compute_dtype=compute_dtype,
+    )
+    return open_index(make_index(request, folder).path)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rnnreranker.base.settings import Hint, Request, Written, hints_of, read_lis
 from rnnreranker.data import local, pydoc
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import GivenDocuments, load_documents
-from rnnreranker.data.fields import CHOICES, FIELDS, TITLE_AND_TEXT, fields_of
+from rnnreranker.data.fields import CHOICES, FIELDS, TITLE_AND_TEXT, asked_fields, fields_of
 from rnnreranker.parts.base import Part, part, parts
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
@@ -33,7 +33,9 @@ class IndexRequest(ComputesOnDevices, Request):
 
     Args:
         documents: as in `load_documents`, a .npy matrix with ids, or given ones; "" = those of the index.
-        parts: in their written form, `dense,neighbours:k=32` or a list; fields: as in `load_documents`.
+        parts: in their written form, `dense,neighbours:k=32` or a list; `auto` = the usual ones that can be made here.
+        settings: of parts, by the names of `settings_with_flags`; None = not given.
+        fields: as in `load_documents`, or `title,text`.
         from_index: an index of the same documents, whose encoded parts are reused.
         backend, address: one of BACKENDS, and the scheduler of its cluster; None starts one here.
         device, compute_dtype: of encoders, as in `devices_of`.
@@ -49,9 +51,15 @@ class IndexRequest(ComputesOnDevices, Request):
         "ir_datasets id, file or folder of texts, .npy matrix, `pydoc`; none: parts made of those in --output",
         metavar="NAME|FILE",
     )
-    parts: Form | Sequence[Form] = ("dense",)
-    fields: tuple[str, ...] | None = None
-    from_index: Path | None = setting(
+    parts: Form | Sequence[Form] = setting(
+        USUAL,
+        f", NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here",
+        method="part",
+        metavar="NAMES",
+    )
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    fields: str | Sequence[str] | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
+    from_index: str | Path | None = setting(
         None, "index of the same documents, whose vectors, weights and tokens are taken", metavar="DIR"
     )
     backend: str = setting("threads", "who makes blocks", one_of=lambda: [*BACKENDS], metavar="NAME")
@@ -61,13 +69,45 @@ class IndexRequest(ComputesOnDevices, Request):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.chosen, self.devices
+        _ = self.chosen, self.devices, self.own_fields
         check_backend(self.backend, self.address)
 
     @cached_property
+    def forms(self) -> dict[str, Written]:
+        """The parts in their written form with their settings, by name; the last of a name counts.
+
+        Raises:
+            InputError: no parts; a setting of a part that is not requested, or one given twice.
+        """
+        given: Any = self.parts
+        if given == AUTO:
+            usual = (name for name, one in parts().items() if one.automatic)
+            given = [name for name in usual if not self.without_texts or name == USUAL or part(name).made_of]
+        read = list(read_listed(given)) if isinstance(given, str) else [Written.read(one) for one in as_list(given)]
+        if not read:
+            raise InputError(f"no parts of an index to make; expected some of {', '.join(names('part'))}")
+        forms = {one.name: one for one in read}
+        for kind, hint in settings_with_flags():
+            if (value := self.settings.get(hint.flag)) is None:
+                continue
+            if kind.name not in forms:
+                said = f"{argument(hint.flag, value)}: of {kind.name}; add {kind.name} to {argument('parts')}"
+                raise InputError(said)
+            forms[kind.name] = forms[kind.name].beside({hint.field.name: value}, argument("parts"))
+        return forms
+
+    @cached_property
     def chosen(self) -> dict[str, Chosen]:
-        """The parts with their settings, by name; the last of a name counts."""
-        return {one.name: one for one in (choose("part", form, "parts") for form in forms_of(self.parts))}
+        """The parts with their settings, by name."""
+        return {name: choose("part", form, "parts") for name, form in self.forms.items()}
+
+    @cached_property
+    def own_fields(self) -> tuple[str, ...] | None:
+        return asked_fields(str(self.documents), self.fields)
+
+    @property
+    def taken(self) -> Path | None:
+        return None if self.from_index is None else Path(self.from_index).expanduser()
 
     @property
     def without_texts(self) -> bool:
@@ -85,7 +125,7 @@ class IndexRequest(ComputesOnDevices, Request):
         elif self.without_texts:
             documents = documents_of_vectors(Path(self.documents))
         else:
-            documents = load_documents(self.documents, self.fields)
+            documents = load_documents(self.documents, self.own_fields)
         return itertools.chain(list(itertools.islice(documents, 1)), documents)
 
     def with_own_vectors(self) -> IndexRequest:
@@ -98,7 +138,7 @@ class IndexRequest(ComputesOnDevices, Request):
         first = None
         if not isinstance(self.documents, str) or local.files_of(self.documents, "documents"):
             first = next(self.read(), None)
-        forms = {one.name: one for one in forms_of(self.parts)}
+        forms = dict(self.forms)
         if first is None or first.vector is None or not (self.without_texts or "dense" in forms):
             return self
         shown, given = self.shown("documents"), dict(forms.setdefault("dense", Written("dense")).params)
@@ -111,12 +151,12 @@ class IndexRequest(ComputesOnDevices, Request):
             ),
         )
         own = {"dense": Written("dense", {**given, "encoder": OWN})}
-        return replace(self, parts=list((own | forms | own).values()))
+        return replace(self, parts=list((own | forms | own).values()), settings={})
 
     def inputs(self) -> dict[str, Any]:
         """What distinguishes indexes, computed without loading documents or models."""
         marks: dict[str, Any] = {"documents": documents_mark(self.documents), "dense": None}  # null without vectors
-        if (fields := fields_of(str(self.documents), self.fields)) != TITLE_AND_TEXT:  # those there always were
+        if (fields := fields_of(str(self.documents), self.own_fields)) != TITLE_AND_TEXT:  # those there always were
             marks["fields"] = list(fields)
         for name, one in self.chosen.items():
             if (mark := part(name).inputs(one.params)) is not None:
@@ -138,59 +178,19 @@ def documents_mark(documents: str | GivenDocuments) -> str:
     return file_digest(files[0])[:16] if files else documents
 
 
-def forms_of(given: Form | Sequence[Form]) -> list[Written]:
-    """The parts of a line or a list; InputError: none, or something else."""
-    if not isinstance(given, str | Written | Iterable | None):
-        raise InputError(f"{argument('parts')}: got {given!r:.60}; expected names of parts, or a list of them")
-    forms = list(read_listed(given)) if isinstance(given, str) else [Written.read(one) for one in as_list(given)]
-    if not forms:
-        raise InputError(f"no parts of an index to make; expected some of {', '.join(names('part'))}")
-    return forms
-
-
 @dataclass(frozen=True)
 class FlagsRequest(Request):
     """Flags of the command that are no fields of a request."""
 
-    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
     append: str | None = setting(
         None,
         "in place of --documents: add these to the index in --output, and to all its parts",
         metavar="NAME|FILE",
     )
     output: str | None = setting(None, "folder for the index", metavar="DIR")
-    check: str | None = setting(
-        None, "make nothing: read every file of this index, and say whether they are as written", metavar="DIR"
-    )
-    parts: str | None = setting(
-        None,
-        f", NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here (default: {USUAL})",
-        method="part",
-        metavar="NAMES",
-    )
 
 
 def settings_with_flags() -> Iterator[tuple[type[Part], Hint]]:
     """The settings of parts that are flags of `index` and arguments of `build_index`."""
     for one in parts().values():
         yield from ((one, hint) for hint in hints_of(one.Params).values() if hint.field.metadata.get("flag"))
-
-
-def with_settings(given: Sequence[Written], flags: Mapping[str, Any]) -> list[Written]:
-    """Parts with the settings that were given as separate arguments, such as `impact_encoder`.
-
-    Args:
-        flags: by the names of `settings_with_flags`; None = not given.
-
-    Raises:
-        InputError: a setting of a part that is not requested, or one given twice.
-    """
-    forms = {one.name: one for one in given}
-    for kind, hint in settings_with_flags():
-        name = hint.flag
-        if (value := flags.get(name)) is None:
-            continue
-        if kind.name not in forms:
-            raise InputError(f"{argument(name, value)}: of {kind.name}; add {kind.name} to {argument('parts')}")
-        forms[kind.name] = forms[kind.name].beside({hint.field.name: value}, argument("parts"))
-    return list(forms.values())
