@@ -69,7 +69,7 @@ def test_imports_point_one_way() -> None:
                 assert FOLDERS.index(asked) <= FOLDERS.index(folder), f"{folder} imports {imported}"
 
 
-@pytest.mark.parametrize("package", ["", ".evaluate", ".index", ".lab.tune", ".plugins", ".train"])
+@pytest.mark.parametrize("package", ["", ".evaluate", ".lab.tune", ".plugins", ".train"])
 def test_every_name_that_is_handed_on_is_there(package: str) -> None:
     module = importlib.import_module(f"rnnreranker{package}")
     names: dict[str, object] = {}
