@@ -162,7 +162,7 @@ def _taken(reranker: str) -> set[str]:
 
 
 def _page(wanted: OutputRequest) -> Path:
-    from rnnreranker.search.explain import file_name
+    from rnnreranker.search.explain.page import file_name
 
     return Path(wanted.explain_output or file_name(str(wanted.explain))).expanduser()
 
@@ -175,7 +175,7 @@ def _write(wanted: OutputRequest, work: Pipeline, run: Run) -> None:
 
 
 def _explain(wanted: OutputRequest, work: Pipeline, stages: list[Run], qrels: pandas.DataFrame | None) -> None:
-    from rnnreranker.search.explain import explain
+    from rnnreranker.search.explain.page import explain
 
     qid, grades = str(wanted.explain), dict[str, int]()
     if qrels is not None:

@@ -16,8 +16,8 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.rnn import warm_up
 from rnnreranker.runs import Run
-from rnnreranker.search.explain import drawing, taken_apart
-from rnnreranker.search.explain.page import membership, title
+from rnnreranker.search.explain.neighbourhood import taken_apart
+from rnnreranker.search.explain.page import drawing, membership, title
 from rnnreranker.search.inputs import texts_in
 from rnnreranker.search.pipeline import Pipeline
 from rnnreranker.search.queries import QueryEncoding, open_query_encoder, without_query_vectors

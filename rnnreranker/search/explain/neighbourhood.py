@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.runs import Run
-
-Values = Sequence[float] | np.ndarray | None  # N, one of every candidate
 
 
 class ScorePart(NamedTuple):
@@ -68,8 +67,7 @@ class Link(NamedTuple):
     extended: bool = False
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A candidate with its ranks (from 1) before and after, and its score.
 
     element: its number in the context, from 1. run_score: of the first stage, similarity: inner product with the query;
@@ -84,30 +82,15 @@ class Candidate:
     run_score: float | None
     similarity: float | None
     by_similarity: int | None
-    values: tuple[float, ...]
-    amounts: tuple[float, ...]
+    values: Sequence[float]
+    amounts: Sequence[float]
     score: float
     mixed: float
-    nearest: tuple[int, ...]
+    nearest: Sequence[int]
 
     @property
     def moved(self) -> int:
         return self.before - self.after
-
-
-class Known(NamedTuple):
-    """The pairs of N candidates that a graph with k neighbours of a document knows.
-
-    pairs: the known ones, of all `of`; the others count as `lowest`. query: the source of similarities to the query:
-    "vectors", the scores of the "run", or "dealt": the `dealt` similarities of the first candidate.
-    """
-
-    k: int
-    pairs: int
-    of: int
-    lowest: float
-    query: Literal["vectors", "run", "dealt"]
-    dealt: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +99,8 @@ class Neighbourhood:
 
     candidates: in their new order. parts: of every score, those with a weight. probes: elements, the query first.
     steps: all intermediate results; element 0 = query, element i = candidate i. reciprocal: m sets before the
-    extension; steps.sets are those after it. known: of a graph; None with vectors.
+    extension; steps.sets are those after it. of_graph: where similarities to the query come from if those of documents
+    come from a graph, "" with vectors.
     """
 
     params: RnnParams
@@ -125,7 +109,7 @@ class Neighbourhood:
     probes: tuple[int, ...]
     steps: reference.Steps
     reciprocal: list[set[int]]
-    known: Known | None = None
+    of_graph: Literal["", "vectors", "run", "unknown"] = ""
 
     @cached_property
     def of_element(self) -> dict[int, Candidate]:
@@ -163,7 +147,7 @@ class Neighbourhood:
 
 
 def neighbourhood(
-    query: np.ndarray, candidates: np.ndarray, docids: Sequence[str], params: RnnParams, **about: Any
+    query: np.ndarray, candidates: np.ndarray, docids: list[str], params: RnnParams, **about: Any
 ) -> Neighbourhood:
     """The context of one query taken apart; its scores are those of `rnn_similarity`, in float64.
 
@@ -173,27 +157,15 @@ def neighbourhood(
         docids: N distinct names of the candidates.
         about: base = N scores of the first stage (None: the inner products); before, after = N ranks from 1 (None: the
             given order; by s*, ties by docid).
-
-    Raises:
-        InputError: other shapes, not one docid, score or rank for each candidate, NaN or infinite values.
     """
-    query, candidates = np.asarray(query, dtype=np.float32), np.asarray(candidates, dtype=np.float32)
-    if query.ndim != 1 or candidates.ndim != 2 or not len(candidates) or candidates.shape[1] != len(query):
-        raise InputError(
-            f"query has shape {query.shape} and candidates {candidates.shape}: expected (d,) and (N, d), N >= 1"
-        )
-    _check(len(candidates), docids=docids, **about)
-    if not (np.isfinite(query).all() and np.isfinite(candidates).all()):
-        raise InputError("NaN or infinite values in a vector; build the index, or encode the queries, again")
-    return _of_steps(reference.steps(np.vstack([query[None], candidates]), params), list(docids), params, **about)
+    return _of_steps(reference.steps(np.vstack([query[None], candidates]), params), docids, params, **about)
 
 
 def graph_neighbourhood(
     graph: NeighbourGraph,
-    docids: Sequence[str],
+    docids: list[str],
     params: RnnParams,
-    *,
-    query: Values = None,
+    query: np.ndarray | None = None,
     of_run: bool = False,
     **about: Any,
 ) -> Neighbourhood:
@@ -203,31 +175,16 @@ def graph_neighbourhood(
     of_run: whether these are the scores of the run.
 
     Raises:
-        InputError: docids that the graph lacks, as `neighbourhood`, neither query nor base, parameters that need more.
+        InputError: parameters that need more.
     """
-    rows = graph.rows(list(docids))
-    if not len(rows) or (rows < 0).any():
-        lost = next((docid for docid, row in zip(docids, rows, strict=True) if row < 0), "none")
-        raise InputError(f"docids: {lost}; expected one or more, all of them in {graph.path}")
-    if query is None and about.get("base") is None:
-        raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
-    _check(len(rows), query=query, **about)
+    rows = graph.rows(docids)
     params = params.of_graph(query is not None)
     edges, weights = graph.fetch(rows)
     element_of = {int(row): element for element, row in enumerate(rows)}
     inside = np.array([[element_of.get(int(edge), len(rows)) for edge in line] for line in edges])
     similarities = reference.known_similarities(inside, weights, range(len(rows)), query)
-    pairs = np.isfinite(similarities)
-    done = reference.graph_steps(similarities, params)
-    known = Known(
-        k=graph.k,
-        pairs=int(pairs[1:, 1:].sum()) // 2,
-        of=len(rows) * (len(rows) - 1) // 2,
-        lowest=float(done.raw.min()),
-        query="dealt" if query is None else "run" if of_run else "vectors",
-        dealt=int(pairs[0].sum()) if query is None else 0,
-    )
-    return _of_steps(done, list(docids), params, known=known, **about)
+    of_graph = "unknown" if query is None else "run" if of_run else "vectors"
+    return _of_steps(reference.graph_steps(similarities, params), docids, params, of_graph=of_graph, **about)
 
 
 def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tuple[Neighbourhood, str]:
@@ -265,53 +222,40 @@ def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tu
     return made, useless or ""
 
 
-def _check(count: int, **given: Any) -> None:
-    for name, values in given.items():
-        if values is not None and len(values) != count:
-            raise InputError(f"{name} has {len(values)} entries for {count} candidates: expected as many")
-        if values is not None and name in ("query", "base") and not np.isfinite(np.asarray(values, float)).all():
-            raise InputError(f"NaN or infinite scores in {name}; expected finite ones")
-
-
 def _of_steps(
     done: reference.Steps,
     docids: list[str],
     params: RnnParams,
-    base: Values = None,
+    base: Sequence[float] | np.ndarray | None = None,
     before: Sequence[int] | None = None,
     after: Sequence[int] | None = None,
-    known: Known | None = None,
+    of_graph: Any = "",
 ) -> Neighbourhood:
     made = reference.parts(done, params, base)
     parts, values = _parts(made, params)
-    products = None if known is not None and known.query == "dealt" else done.raw[0, 1:].tolist()
-    similar = None if products is None else _ranks(done.raw[0, 1:], docids)
-    before = before if before is not None else range(1, len(docids) + 1)
-    after = after if after is not None else _ranks(made.scores, docids)
-    candidates = [
-        Candidate(
-            element=i + 1,
-            docid=docid,
-            before=before[i],
-            after=after[i],
-            run_score=None if base is None else float(base[i]),
-            similarity=None if products is None else products[i],
-            by_similarity=None if similar is None else similar[i],
-            values=tuple(float(row[i]) for row in values),
-            amounts=tuple(part.weight * float(row[i]) for part, row in zip(parts, values, strict=True)),
-            score=float(made.scores[i]),
-            mixed=float(made.mixed[i]),
-            nearest=tuple(made.nearest[i]),
-        )
-        for i, docid in enumerate(docids)
-    ]
-    ordered = tuple(sorted(candidates, key=lambda one: one.after))
+    unknown, products = [None] * len(docids), done.raw[0, 1:]
+    known = of_graph != "unknown"
+    columns = (  # of the candidates, as the fields of Candidate
+        range(1, len(docids) + 1),
+        docids,
+        before or range(1, len(docids) + 1),
+        after or _ranks(made.scores, docids),
+        unknown if base is None else np.asarray(base, float).tolist(),
+        products.tolist() if known else unknown,
+        _ranks(products, docids) if known else unknown,
+        values.T.tolist(),
+        (values.T * [part.weight for part in parts]).tolist(),
+        made.scores.tolist(),
+        made.mixed.tolist(),
+        made.nearest,
+    )
+    candidates = sorted((Candidate(*row) for row in zip(*columns, strict=True)), key=lambda one: one.after)
     reciprocal = reference.reciprocal_sets(done.lists)
-    return Neighbourhood(params, ordered, parts, tuple(made.probes), done, reciprocal, known)
+    return Neighbourhood(params, tuple(candidates), parts, tuple(made.probes), done, reciprocal, of_graph)
 
 
-def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[ScorePart, ...], list[np.ndarray]]:
-    """The parts with a weight, and the values of the candidates for each, (N,) float64."""
+def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[ScorePart, ...], np.ndarray]:
+    """The P parts with a weight, and their values, (P, N) float64."""
     kinds: tuple[Any, ...] = ("rank", "run", "geo") if len(made.terms) > 1 else ("geo",)
     rest = 1 - params.smoothing if params.smoothed_over else 1.0
     each = rest * (1 - params.lam) / len(made.probes)
@@ -320,9 +264,8 @@ def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[ScorePart, .
         *(ScorePart("near" if probe else "jac", each, probe) for probe in made.probes),
         ScorePart("lent", params.smoothing if params.smoothed_over else 0.0),
     ]
-    pairs = zip(parts, [*made.terms, *made.jaccard, made.lent], strict=True)
-    weighed = [(part, values) for part, values in pairs if part.weight]
-    return tuple(part for part, _ in weighed), [values for _, values in weighed]
+    weighed = [part.weight != 0 for part in parts]
+    return tuple(compress(parts, weighed)), np.array([*made.terms, *made.jaccard, made.lent])[weighed]
 
 
 def _ranks(scores: np.ndarray, docids: list[str]) -> list[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,25 +54,23 @@ def explain(
     say(f"explanation of {qid}: {path}")
 
 
-def explanation(neighbourhood: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], **more: Any) -> str:
+def explanation(neighbourhood: Neighbourhood, **shown: Any) -> str:
     """The HTML of the page.
 
-    Args:
-        texts: a line of text by docid; may lack docids.
-        more: source = of the candidates, for the head of the page; useless = why the scores of the run say nothing
-            beyond its order, "" if they do; grades = docid → judged grade, relevant from `relevant_from` on.
+    shown: qid, query; texts = a line of text by docid, may lack docids; source = of the candidates, for the head of the
+    page; useless = why the scores of the run say nothing beyond its order, "" if they do; grades = docid → judged
+    grade, relevant from `relevant_from` on.
     """
-    own = {"qid": qid, "query": query, "texts": texts, "found": neighbourhood, "candidates": neighbourhood.candidates}
-    pictures = [picture(neighbourhood, name) for name in SIZES]
     widest = max(sum(map(abs, one.amounts)) for one in neighbourhood.candidates)
-    made = {"pictures": pictures, "title": title, "membership": membership, "widest": max(widest, 1e-12)}
-    return render("search.explain", "page.html.j2", **{**USUAL, **own, **made, **more})
+    made = {"candidates": neighbourhood.candidates, "title": title, "membership": membership}
+    made |= {"pictures": [picture(neighbourhood, name) for name in SIZES], "widest": max(widest, 1e-12)}
+    return render("search.explain", "page.html.j2", **{**USUAL, "found": neighbourhood, **made, **shown})
 
 
-def drawing(neighbourhood: Neighbourhood, size: str, *, query: str, texts: Mapping[str, str]) -> str:
-    """The picture alone, an <svg>; size: of `SIZES`, the others as in `explanation`."""
-    own = {"picture": picture(neighbourhood, size), "query": query, "texts": texts, "found": neighbourhood}
-    return render("search.explain", "drawing.html.j2", **USUAL, **own)
+def drawing(neighbourhood: Neighbourhood, size: str, **shown: Any) -> str:
+    """The picture alone, an <svg>; size: of `SIZES`; shown: query and texts, as in `explanation`."""
+    own = {"picture": picture(neighbourhood, size), "found": neighbourhood}
+    return render("search.explain", "drawing.html.j2", **USUAL, **own, **shown)
 
 
 def picture(neighbourhood: Neighbourhood, name: str) -> dict[str, Any]:
