@@ -134,7 +134,7 @@ def _show(text: str) -> None:
 
 # Arguments of commands and functions: those that are written, and those that may read a path, also within a written
 # form. tests/test_overwriting.py fails where one is in neither.
-_WRITTEN = """output json explain_output tsv listwise plots record storage work
+_WRITTEN = """output json explain_output tsv listwise record storage work
     docs_folder"""
 _READ = """index bm25_index from_index append documents topics test_topics validation_topics qrels test_qrels
     validation_qrels truth run runs test_run validation_run encoded_queries encoder preset pairs labels negatives

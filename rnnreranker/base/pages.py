@@ -54,7 +54,6 @@ def write_page(path: Path, text: str) -> None:
 FONT = "font-family: 'DejaVu Sans', sans-serif"  # as matplotlib says it beside each text
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -90,16 +89,6 @@ def _shortened(svg: str) -> str:
         return f"<g {match[2]}>\n{match[0].replace(f' {match[2]}', '')}</g>\n"
 
     return alike.sub(grouped, re.sub(r"\n\s+", "\n", attribute.sub(shorter, svg)))
-
-
-def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of a size in inches with one pair of axes, without a frame above and to the right."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
 
 
 def new_figure() -> Figure:

@@ -39,9 +39,10 @@ def write_pictures(figures: Figures, docs: Path, shown: Collection[str]) -> list
                 written.append(save_figure(draw(), path))
     for tuning in figures.records("tuning"):
         if (tuning.spec, tuning.name) == SWEPT:
-            from rnnreranker.lab.tune.reranking import write_plots
-
-            written += write_plots(docs / "tune" / "pictures", tuning.outcome["sweeps"], tuning.outcome["measure"])
+            (docs / "tune" / "pictures").mkdir(parents=True, exist_ok=True)
+            for name, rows in tuning.outcome["sweeps"].items():
+                drawn = _sweep(name, rows, tuning.outcome["measure"])
+                written.append(save_figure(drawn, docs / "tune" / "pictures" / f"{name}.svg"))
     for name, layout in LAYOUTS.items():
         table = stage_table(figures, name)
         if set(layout.shown) <= set(MARKS) and table.with_methods(layout.shown):
@@ -187,6 +188,31 @@ def _distances(distances: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure
         panel.set(xlabel="distance (1 - cosine) / 2", title=title)
     panels[0].set_ylabel("share of the pairs")
     panels[0].legend(frameon=False, fontsize=6)
+    return figure
+
+
+LABELS = {"context": "context N", "lam": "lambda (0 = Jaccard alone, 1 = no Jaccard)", "what": ""}
+ENDS = (("value", "low", "high"), ("difference", "difference_low", "difference_high"))  # of a sweep, of ablations
+
+
+def _sweep(name: str, rows: Sequence[Mapping[str, Any]], measure: str) -> Figure:
+    """A sweep of a tuning: the measure, or its difference, against what varies, with intervals; a line each k."""
+    import pandas
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes, table = figure.subplots(), pandas.DataFrame(rows)
+    axes.spines[["top", "right"]].set_visible(False)
+    first = table.columns[0]
+    axes.set(xlabel=LABELS.get(first, first), ylabel=measure)
+    if name == "grid":
+        values = table.pivot(index=first, columns="k", values="value")
+        axes.plot(values.index, values, marker=".", label=[f"k {k}" for k in values])
+        axes.legend(frameon=False)
+    else:
+        middle, low, high = (table[end] for end in ENDS[name == "ablations"])
+        axes.errorbar(table[first], middle, yerr=[middle - low, high - middle], marker=".", capsize=2)
+        axes.tick_params(axis="x", rotation=90 if name == "ablations" else 0)
     return figure
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.settings import Request, setting
 from rnnreranker.lab.shared import print_report, recorded
@@ -19,7 +19,7 @@ from rnnreranker.search import flags
 
 HELD = ("test_topics", "test_qrels", "protocol")
 SEARCH = ("trials", "seed", "storage")
-UNRECORDED = ("--record", "--output", "--plots", "--storage")  # they say where this machine keeps things
+UNRECORDED = ("--record", "--output", "--storage")  # they say where this machine keeps things
 RNN_SHOWN = ("as retrieved", "default", "tuned")  # names of the means of base, default and tuned
 TRAINING_SHOWN = ("encoder as it is", "trained, default", "trained, tuned")
 USAGE = "python -m rnnreranker.tune --index INDEX --topics TOPICS --qrels QRELS [flags]"
@@ -54,7 +54,6 @@ class TuneFlags(Request):
     )
     output: str | None = setting(None, "the settings that were best, for `--preset FILE.yaml`", metavar="FILE.yaml")
     record: str | None = setting(None, "write the record of the tuning", metavar="FILE.json")
-    plots: str | None = setting(None, "pictures of sweeps", metavar="DIR")
 
 
 @command.main
@@ -70,8 +69,6 @@ def main(argv: Sequence[str]) -> int:
     if given.output and not request.trials:
         raise InputError("--output is what trials choose: not with --trials 0")
     check_writable(given.output)
-    if given.plots:
-        require("matplotlib", "--plots", "'rnnreranker[plots]'")
     with recorded(given.record, "tune", "tuning", argv, without=UNRECORDED) as record:
         if not training and request.collections:
             from rnnreranker.lab.tune.collections import leave_one_out
@@ -81,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
             record["outcome"] = {"measure": request.measure, "seed": request.seed, **outcome}
             print_report("collections", measure=request.measure, **outcome)
             return 0
-        from rnnreranker.lab.tune.reranking import tune_reranker, write_plots
+        from rnnreranker.lab.tune.reranking import tune_reranker
         from rnnreranker.lab.tune.training import tune_training
 
         tuned = tune_training(request) if training else tune_reranker(request)
@@ -91,9 +88,6 @@ def main(argv: Sequence[str]) -> int:
     if given.output:
         tuned.write(given.output)
     print_report("tuning", shown=TRAINING_SHOWN if training else RNN_SHOWN, **vars(tuned))
-    if given.plots:
-        plots = write_plots(given.plots, tuned.sweeps, args.measure)
-        command.say(f"pictures: {', '.join(map(str, plots))}")
     return 0
 
 
@@ -110,7 +104,7 @@ def make_parser() -> argparse.ArgumentParser:
     add(group, RnnParams, shown=())
     add(group, TuneRequest, "space", *SEARCH, "threads", "device", "compute_dtype", "sweep")
     add(group, TuneFlags, "preset")
-    add(parser.add_argument_group("output"), TuneFlags, "output", "record", "plots")
+    add(parser.add_argument_group("output"), TuneFlags, "output", "record")
     return parser
 
 

@@ -6,8 +6,7 @@ import contextlib
 import dataclasses
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,8 @@ import yaml
 
 from rnnreranker.base import command
 from rnnreranker.base.command import phase, progress
-from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.pages import new_axes, save_figure
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
 from rnnreranker.evaluate.protocols import grades_of, protocol_of, topics_that_count
@@ -187,9 +185,6 @@ no inner products: {query_weight: 0.0}
 the query the only probe: {probes: 1}
 no smoothing: {smoothing: 0.0}
 """
-INCHES = (6.4, 4.0)
-LABELS = {"context": "context N", "lam": "lambda (0 = Jaccard alone, 1 = no Jaccard)", "what": ""}
-ENDS = (("value", "low", "high"), ("difference", "difference_low", "difference_high"))  # of a sweep, of ablations
 
 
 def sweep(names: Sequence[str], objective: Any, params: RnnParams) -> dict[str, Rows]:
@@ -239,30 +234,3 @@ def ablations(objective: Any, params: RnnParams) -> Rows:
 def _summary(values: np.ndarray) -> dict[str, float]:
     low, high = bootstrap_intervals(values[None])[0]
     return {"value": float(values.mean()), "low": float(low), "high": float(high)}
-
-
-def write_plots(folder: str | Path, sweeps: Mapping[str, Rows], measure: str) -> list[Path]:
-    """Draw each sweep into a folder; returns the files.
-
-    Raises:
-        InputError: the folder is not writable; MissingDependencyError: matplotlib is missing.
-    """
-    require("matplotlib", "plots", "'rnnreranker[plots]'")
-    import pandas
-
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, rows in sweeps.items():
-        table, (figure, axes) = pandas.DataFrame(rows), new_axes(*INCHES)
-        first = table.columns[0]
-        axes.set(xlabel=LABELS.get(first, first), ylabel=measure)
-        if name == "grid":
-            values = table.pivot(index=first, columns="k", values="value")
-            axes.plot(values.index, values, marker=".", label=[f"k {k}" for k in values])
-            axes.legend(frameon=False)
-        else:
-            middle, low, high = (table[end] for end in ENDS[name == "ablations"])
-            axes.errorbar(table[first], middle, yerr=[middle - low, high - middle], marker=".", capsize=2)
-            axes.tick_params(axis="x", rotation=90 if name == "ablations" else 0)
-        written.append(save_figure(figure, Path(folder) / f"{name}.svg"))
-    return written
