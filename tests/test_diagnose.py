@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
+from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.lab.diagnose import diagnose, measure_run, rank_biased_overlap, verdict
+from rnnreranker.lab.diagnose import DiagnoseRequest, diagnose, verdict
 from rnnreranker.lab.diagnose.__main__ import main
-from rnnreranker.lab.diagnose.measures import cohesion, effects, skewness, terms
+from rnnreranker.lab.diagnose.measures import cohesion, effects, rank_biased_overlap, skewness, terms
 from rnnreranker.lab.diagnose.verdict import LIKELY
 from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -40,6 +40,11 @@ def collection(folder: Path, queries: int = 12) -> tuple[Run, QueryVectors]:
     return run, QueryVectors(tuple(kept), asked.astype(np.float32))
 
 
+def diagnosed(folder: Path, **others: Any) -> dict[str, Any]:
+    """The diagnosis of a `collection`, a query set in memory."""
+    return diagnose(DiagnoseRequest(index=folder / "index", **others))[0]
+
+
 def test_measures_by_hand() -> None:
     # X = 0, 2, 3: 1 * .729 + (.1 / .9) * (0 + 1 * .81 + 1 * .729) = .729 + .171
     assert rank_biased_overlap("abc", "bac", 0.9) == pytest.approx(0.9)
@@ -52,7 +57,7 @@ def test_measures_by_hand() -> None:
 def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> None:
     run, queries = collection(tmp_path, queries=1)
     source = open_vectors(tmp_path / "index")
-    found = measure_run(run, queries, RnnReranker(source, params, threads=1))
+    found = diagnosed(tmp_path, run=run, encoded_queries=queries, rerank={"rnn": params.to_dict()})
     before = run.ranked("q0")
     done = reference.steps(np.vstack([queries.vectors, source.fetch(source.rows(before))]), params)
     made = reference.parts(done, params, [score for _, score in run["q0"]])
@@ -148,7 +153,7 @@ def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path)
             {(a, b) for a in of for b in of[a]},
         )
         means.append([len(known & among) / len(among) for among in (pairs, listed)])
-    found = measure_run(run, queries, RnnReranker(source, params), graph=graph)["graph"]
+    found = diagnosed(tmp_path, run=run, encoded_queries=queries, rerank={"rnn": params.to_dict()})["graph"]
     expected = np.mean(means, axis=0)
     assert [found[name] for name in ("pairs", "nearest")] == pytest.approx(expected, abs=1e-4)
     assert 0 < expected[0] < expected[1] < 1
@@ -164,7 +169,8 @@ def test_the_command_prints_and_writes_what_python_measures(tmp_path: Path, caps
     assert (record.kind, record.name, len(record.inputs["index"])) == ("diagnosis", "run", 16)
     assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
     assert f"how grouped the candidates are\t{found['sets']['cohesion']:.3f}\t" in capsys.readouterr().out
-    same = diagnose(kept, index, encoded_queries=queries, rerank={"rnn": {"k": 5, "lam": 0.3}}, sample=5)
+    how = {"rerank": {"rnn": {"k": 5, "lam": 0.3}}, "sample": 5}
+    same = diagnosed(tmp_path, run=kept, encoded_queries=queries, **how)
     assert same == {**found, "run": "run"}
     for more, said in (
         ("", "verdict: may help\n"),  # minmax is what was judged: nothing to advise

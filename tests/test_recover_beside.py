@@ -93,7 +93,7 @@ def test_teachers_are_compared_as_one_family(
         records[name] = read_records(tmp_path / f"{name}.json")[0].outcome
     found, plain = records.values()
     settings = dict(one.split("=") for one in HOW.split(","))
-    own = recover(**given(world, index) | {"beside": ["late", {"collective": settings}]})
+    own, _ = recover(RecoverRequest(**given(world, index) | {"beside": ["late", {"collective": settings}]}))
     assert rounded(own) == {name: found[name] for name in own}
     assert [row for row in found["rows"] if row["scorer"] not in ("late", "collective")] == plain["rows"]
     assert (plain["beside"], "teachers" in plain, found["teachers"]["collective"]["fb_docs"]) == ([], False, 2)

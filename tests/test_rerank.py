@@ -16,7 +16,7 @@ from array_vectors import ArrayVectors
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, make_labels, open_index, rnn_similarity
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.method import Inputs, choose
-from rnnreranker.lab.diagnose import diagnose, verdict
+from rnnreranker.lab.diagnose import DiagnoseRequest, diagnose, verdict
 from rnnreranker.labels.negatives import mine_negatives
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 from rnnreranker.parts.vectors.together import mismatch
@@ -185,7 +185,7 @@ def test_vectors_that_do_not_belong_together_are_reported_once_at_every_door(
         lambda: index.rerank(run, ["rnn", "zhong"], encoded_queries=vectors),
         lambda: make_labels(run, qrels, index, encoded_queries=vectors),
         lambda: mine_negatives(run, qrels, index, encoded_queries=vectors),
-        lambda: diagnose(run, index, encoded_queries=vectors),
+        lambda: diagnose(DiagnoseRequest(run=run, index=index, encoded_queries=vectors))[0],
     ]
     for door in doors:
         with warnings.catch_warnings(record=True) as caught:

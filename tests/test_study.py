@@ -19,7 +19,7 @@ from rnnreranker.base.record import read_records, rounded
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.request import Arm, StudyRequest
-from rnnreranker.lab.study.studying import StudyOutcome, per_query, run_study, study_rows, with_chosen, with_rates
+from rnnreranker.lab.study.studying import conclusion, per_query, study, study_rows, with_chosen, with_rates
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied
 from rnnreranker.regress.records import Figures
@@ -181,7 +181,7 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
         line = f"{own['unchanged']} of {own['trainings']} trainings of {arm}"
         assert (f"{line}," in f"{doubts},") == (own["unchanged"] > 0)
     assert "CODER + mixed\tnDCG@10\tall" in printed
-    assert printed.endswith(f"\n\n{StudyOutcome(made, {}).conclusion}\n")
+    assert printed.endswith(f"\n\n{conclusion(made['rows'])}\n")
     assert (first.kind, first.name, set(made["rates"])) == ("study", "labels", {"CODER", "CODER + mixed"})
     for chosen in made["rates"]["CODER"].values():
         assert chosen["validation"][f"{chosen['rate']:g}"] == max(chosen["validation"].values())
@@ -196,8 +196,9 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     given: dict[str, Any] = {"encoder": encoder, "folds": 2, "seeds": 2, "context": 8, "first_stages": ["dense"]}
     given |= {"learning_rates": [1e-3, 1e-2], "against": "CODER", "work": collection / "work", "arms": arms}
     given["model"] = {"query": {"epochs": 2, "validation_share": 0.3, "candidates": 10}}
-    again = run_study(open_index(collection / "index"), topics, load_qrels(collection / "qrels.txt"), **given)
-    assert [rounded(again.outcome[name]) for name in ("rows", "curves")] == [made[name] for name in ("rows", "curves")]
+    opened, judged = open_index(collection / "index"), load_qrels(collection / "qrels.txt")
+    again, _ = study(StudyRequest(opened, topics, judged, **given))
+    assert [rounded(again[name]) for name in ("rows", "curves")] == [made[name] for name in ("rows", "curves")]
     assert sum(path.stat().st_mtime_ns == when for path, when in taken.items()) == len(taken) - 1
     header, lines = study_table(made, "all")
     assert "nDCG@10 − CODER, same hyperparameters" in header
@@ -244,5 +245,5 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
 )
 def test_what_does_not_belong_together_is_said_before_any_work(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        run_study("nowhere", "topics", "qrels", **asked)
+        study(StudyRequest("nowhere", "topics", "qrels", **asked))
     assert str(caught.value).startswith(said)

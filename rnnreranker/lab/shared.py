@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,14 @@ class VectorsRequest(Request):
         """How queries are encoded."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, getattr(self, "devices", None))
 
+    def query_vectors(
+        self, index: IndexOnDisk, topics: Mapping[str, str], wanted: Iterable[str] | None
+    ) -> QueryVectors:
+        """The vectors of the wanted topics, as `search` makes them; the one way into vectors of the laboratory."""
+        from rnnreranker.search.queries import query_vectors
+
+        return query_vectors(self.encoding, index, topics, wanted, threads=self.threads)
+
 
 class JudgedQueries(NamedTuple):
     """Candidates of the judged topics, their vectors, their texts, and the judgements."""
@@ -94,7 +102,6 @@ def read_query_set(request: Any, index: Index, hits: int) -> JudgedQueries:
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.parts.vectors.together import notice_mismatch
     from rnnreranker.search.own_documents import notice_own
-    from rnnreranker.search.queries import query_vectors
     from rnnreranker.search.searching import first_stage_of
 
     chosen, threads = judged_topics(request), request.threads
@@ -104,7 +111,7 @@ def read_query_set(request: Any, index: Index, hits: int) -> JudgedQueries:
         if not chosen:
             shown = f"none of its queries is a judged topic of {request.shown('topics')}"
             raise InputError(f"{request.shown('run')}: {shown}")
-    queries = query_vectors(request.encoding, index, topics_of(request.topics), chosen, threads=threads)
+    queries = request.query_vectors(index, topics_of(request.topics), chosen)
     if whole is None:
         candidates = dense_run(index.vectors, queries, hits, threads=threads).as_written()
     else:

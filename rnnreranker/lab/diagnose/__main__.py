@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker.base import command
-from rnnreranker.lab.diagnose.diagnosis import DiagnoseRequest, diagnosed
+from rnnreranker.lab.diagnose.diagnosis import DiagnoseRequest, diagnose
 from rnnreranker.lab.shared import LabFlags, recorded
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
@@ -27,8 +27,7 @@ def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     request = command.request(args, DiagnoseRequest, rerank=flags.with_rnn(args, args.rerank, "--rerank"))
     with recorded(args.output, "diagnose", "diagnosis", argv) as record:
-        diagnosis, index = diagnosed(request)
-        inputs = {"index": index.vectors.fingerprint}
+        diagnosis, inputs = diagnose(request)
         record |= {"name": Path(args.run).stem, "outcome": diagnosis, "inputs": inputs}
     from rnnreranker.lab.diagnose.verdict import print_diagnosis
 

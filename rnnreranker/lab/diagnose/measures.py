@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,14 +23,9 @@ BLOCK = 2**22  # edges looked at together
 
 
 def rounded(value: Any) -> Any:
-    """Plain values for JSON: numbers, also those inside mappings and lists, with four digits; None for NaN."""
-    if isinstance(value, Mapping):
-        return {name: rounded(own) for name, own in value.items()}
-    if isinstance(value, list):
-        return [rounded(own) for own in value]
-    if not isinstance(value, float | np.floating):
-        return value
-    return None if np.isnan(value) else round(float(value), 4)
+    """Plain values of JSON: numbers of NumPy too, floats with four digits, None for NaN."""
+    text = json.dumps(value, default=lambda one: one.item())
+    return json.loads(text, parse_float=lambda digits: round(float(digits), 4), parse_constant=lambda _: None)
 
 
 def spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from rnnreranker.base import command
-from rnnreranker.lab.recover.recovery import answer, recovered
+from rnnreranker.lab.recover.recovery import answer, recover
 from rnnreranker.lab.recover.request import RecoverRequest
 from rnnreranker.lab.shared import LabFlags, print_report, recorded
 from rnnreranker.rnn import RnnParams
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     request = command.request(args, RecoverRequest, similarity=flags.with_rnn(args, args.similarity, "--similarity"))
     with recorded(args.output, "recover", "recovery", argv) as record:
-        outcome, inputs = recovered(request)
+        outcome, inputs = recover(request)
         record |= {"name": args.unjudged, "outcome": outcome, "inputs": inputs}
     command.say(
         f"{command.counted(outcome['queries'], 'query', 'queries')}, {outcome['cases']} visible positives, "

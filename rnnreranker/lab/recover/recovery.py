@@ -11,7 +11,7 @@ from rnnreranker import Run
 from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.pages import render
-from rnnreranker.base.settings import Written, asked
+from rnnreranker.base.settings import Written
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.recover.request import JOINT, OF_GRAPH, SINGLE, WITH_POSITIVES, RecoverRequest, check
 from rnnreranker.lab.shared import read_query_set
@@ -114,24 +114,16 @@ VARIED = "joint, "  # before what differs from joint similarity
 SURE = 0.05  # p after Holm's correction, below which a difference is called one
 
 
-def recover(index: Any, topics: Any, qrels: Any, **others: Any) -> dict[str, Any]:
-    """Measure how well similarity to one positive ranks the others, as `python -m rnnreranker.recover`.
-
-    Args:
-        index, topics, qrels, others: as in `RecoverRequest`.
+def recover(request: RecoverRequest) -> tuple[dict[str, Any], dict[str, str]]:
+    """Measure how well similarity to one positive ranks the others.
 
     Returns:
-        Plain values for JSON: the settings, and what `measure_recovery` returns.
+        Plain values for JSON: the settings, and what `measure_recovery` returns. Fingerprints of what was read.
 
     Raises:
         InputError: all faults of the arguments; no usable query.
         UnavailableError, MissingDependencyError: an index, an encoder or a teacher is not available here.
     """
-    return recovered(asked(RecoverRequest, {"index": index, "topics": topics, "qrels": qrels, **others}))[0]
-
-
-def recovered(request: RecoverRequest) -> tuple[dict[str, Any], dict[str, str]]:
-    """`recover` for a request, and fingerprints of what was read."""
     check(request)
     cases, inputs = cases_of(request)
     how: Any = {name: getattr(request, name) for name in ("visible", "relevant", "unjudged")}

@@ -11,7 +11,7 @@ from rnnreranker.base.errors import argument
 from rnnreranker.base.settings import Request, Written, setting
 from rnnreranker.lab.shared import print_report, recorded
 from rnnreranker.lab.study.request import EVERYDAY, USUAL, StudyRequest
-from rnnreranker.lab.study.studying import study
+from rnnreranker.lab.study.studying import conclusion, study
 from rnnreranker.train.params import TrainParams
 
 USAGE = "python -m rnnreranker.study --index INDEX --topics TOPICS --qrels QRELS --output FILE [flags]"
@@ -51,7 +51,7 @@ GROUPS = {  # title of a group of flags → fields
 
 @dataclass(frozen=True)
 class StudyFlags(Request):
-    """Flags that `run_study` does not take."""
+    """Flags that `study` does not take."""
 
     output: str = setting(MISSING, "the record of what was measured", metavar="FILE.json")
 
@@ -65,10 +65,10 @@ def main(argv: Sequence[str]) -> int:
     with command.naming_flags(typed), recorded(args.output, "study", "study", argv, without=ELSEWHERE) as record:
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
-        studied = study(request)
-        record |= {"name": studied.outcome["arms"], "outcome": studied.outcome, "inputs": studied.inputs}
-    print_report("study", rows=studied.outcome["rows"])
-    print(f"\n{studied.conclusion}")
+        outcome, inputs = study(request)
+        record |= {"name": outcome["arms"], "outcome": outcome, "inputs": inputs}
+    print_report("study", rows=outcome["rows"])
+    print(f"\n{conclusion(outcome['rows'])}")
     return 0
 
 

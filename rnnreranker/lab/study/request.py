@@ -102,7 +102,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class StudyRequest(ComputesOnDevices, Request):
-    """The arguments of `run_study`, and flags of the command.
+    """The arguments of `study`, and flags of the command.
 
     Attributes:
         index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.

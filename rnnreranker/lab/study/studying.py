@@ -1,11 +1,10 @@
-"""`run_study` and its command: train each arm, test and compare."""
+"""`study`: train each arm, test and compare."""
 
 from __future__ import annotations
 
 import dataclasses
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.jobs import CLUSTERS, do_parts
 from rnnreranker.base.pages import render
-from rnnreranker.base.settings import asked
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.study.request import BASE, Arm, StudyRequest, check
 from rnnreranker.lab.study.tasks import Task, tasks_of
@@ -35,45 +33,17 @@ CHOICE = "nDCG@10"  # of validation: what learning rates and arms of a family ar
 Records = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class StudyOutcome:
-    """The result of a study.
+def study(request: StudyRequest) -> tuple[dict[str, Any], dict[str, str]]:
+    """Train a model in several ways with seeds, test on queries not trained on, and compare.
 
-    Attributes:
-        outcome: plain values: `arms`, `params`, `rows` (see `study_rows`), `queries`, `curves`, `steps` and further
-            results of the arms.
-        inputs: name → fingerprint of what was read.
-    """
-
-    outcome: dict[str, Any]
-    inputs: dict[str, str]
-
-    @property
-    def conclusion(self) -> str:
-        """A sentence: the best trained arm by the first measure over all test queries, and its comparisons."""
-        rows = self.outcome["rows"]
-        measure = rows[0]["measure"]
-        mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all") and row["arm"] != BASE]
-        best = max(mine, key=lambda row: row["value"])
-        return render("lab", "conclusion.txt.j2", best=best, arms=len(mine), sure=SURE).strip()
-
-
-def run_study(index: Any, topics: Any, qrels: Any, **others: Any) -> StudyOutcome:
-    """Train a model in several ways with seeds, test on queries not trained on, and compare; as the command does.
-
-    Args:
-        index, topics, qrels, others: as in `StudyRequest`; topics and qrels are for training, and without
-            `test_topics` for the test.
+    Returns:
+        Plain values: `arms`, `params`, `rows` (see `study_rows`), `queries`, `curves`, `steps` and further results of
+        the arms. Fingerprints of what was read.
 
     Raises:
         InputError: invalid arguments, or files that do not belong together.
         UnavailableError, MissingDependencyError: an encoder or package that is not available here.
     """
-    return study(asked(StudyRequest, {"index": index, "topics": topics, "qrels": qrels} | others))
-
-
-def study(request: StudyRequest) -> StudyOutcome:
-    """`run_study` for a request; raises the same errors."""
     check(request)
     if request.work is None:
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
@@ -116,7 +86,15 @@ def study(request: StudyRequest) -> StudyOutcome:
     )
     doubt = f"no step was better than the start in {unchanged}" if unchanged else ""
     notice_doubts(min(len(task.validation) for task in tasks), doubt)
-    return StudyOutcome(outcome, {"index": studied.index})
+    return outcome, {"index": studied.index}
+
+
+def conclusion(rows: Records) -> str:
+    """A sentence: the best trained arm by the first measure over all test queries, and its comparisons."""
+    measure = rows[0]["measure"]
+    mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all") and row["arm"] != BASE]
+    best = max(mine, key=lambda row: row["value"])
+    return render("lab", "conclusion.txt.j2", best=best, arms=len(mine), sure=SURE).strip()
 
 
 def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
