@@ -95,7 +95,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of the command."""
     parser = command.parser("tune", "Search the settings of rNN reranking that suit a query set.", EPILOG, USAGE)
     add = command.add_flags
-    own = ("index", "topics", "qrels", "run", "hits", "encoded_queries", "encoder", "collections", "rule")
+    own = ("index", "topics", "qrels", "run", "hits", "encoded_queries", "encoder", "collections")
     add(parser, TuneRequest, *own)
     held = ("folds", *HELD, "measure", "test_run")
     add(parser.add_argument_group("held out"), TuneRequest, *held)

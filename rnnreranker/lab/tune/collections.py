@@ -36,10 +36,8 @@ def capped_gain(gains: np.ndarray) -> np.ndarray:
     return np.where(gains < 0, LOSS * gains, np.minimum(gains, CAP)).mean(axis=-1)
 
 
-RULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "capped": capped_gain,
-    "mean": lambda gains: gains.mean(axis=-1),
-}
+CAPPED = "capped"  # the rule that chooses
+RULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {CAPPED: capped_gain, "mean": lambda gains: gains.mean(axis=-1)}
 
 
 def leave_one_out(request: TuneRequest) -> tuple[dict[str, Any], dict[str, str]]:
@@ -64,30 +62,30 @@ def leave_one_out(request: TuneRequest) -> tuple[dict[str, Any], dict[str, str]]
 
     check(request)
     objectives, collections, gains = dict[str, Objective](), dict[str, str](), dict[str, Any]()
-    space, rule, once = request.searched, request.rule or "capped", functools.cache(open_index)
+    space, once = request.searched, functools.cache(open_index)
     for name, cell in cells_of(request.collections).items():
         collections[name] = str(cell.pop("collection", name))
-        objectives[name] = Objective(dataclasses.replace(request, **cell), once(cell["index"]))
+        objectives[name] = Objective.read(dataclasses.replace(request, **cell), once(cell["index"]))
     if (count := len({*collections.values()})) < 2:
         raise InputError(f"{command.counted(count, 'collection')}: expected two or more to leave one out")
     if not space.firsts(0):
         raise InputError("search space: the default is not in it; widen the space, or give another --rerank")
     kept: Any = {"seed": request.seed, "storage": request.storage, "random_trials": request.trials}
     for name, objective in objectives.items():
-        base, about = objective.values(None), objective.about(objective.topics)
+        base = objective.values(None)
 
         def gain(params: RnnParams, objective: Objective = objective, base: np.ndarray = base) -> float:
             return float((objective.values(params) - base).mean())
 
-        searched = search(gain, space, request.trials, name=f"cell {name}", about=about, **kept)
+        searched = search(gain, space, request.trials, name=f"cell {name}", about=objective.about, **kept)
         drawn = [one for one in searched.tried if one is not None]
         gains[name] = [one for one in searched.history if one is not None]
     table, cells = pandas.DataFrame(gains), list[dict[str, Any]]()
     for name, objective in objectives.items():
         others = [other for other in objectives if collections[other] != collections[name]]
-        best = int(RULES[rule](table[others].to_numpy()).argmax())
+        best = int(RULES[CAPPED](table[others].to_numpy()).argmax())
         values = objective.compared(drawn[best], space.fixed)
-        cell = {"name": name, "collection": collections[name], "topics": len(objective.topics), "setting": best}
+        cell = {"name": name, "collection": collections[name], "topics": len(objective.run), "setting": best}
         cell["base"] = float(values["base"].mean())
         for what, of in (("default", "default"), ("chosen", "tuned")):
             [gap] = differences(values, [(of, "base")])
@@ -96,8 +94,8 @@ def leave_one_out(request: TuneRequest) -> tuple[dict[str, Any], dict[str, str]]
     worth, first = {name: weigh(table.to_numpy()) for name, weigh in RULES.items()}, space.fixed.to_dict()
     made = {
         "settings": len(drawn),
-        "rule": rule,
-        "place": 1 + int((worth[rule] > worth[rule][0]).sum()),
+        "rule": CAPPED,
+        "place": 1 + int((worth[CAPPED] > worth[CAPPED][0]).sum()),
         "best": {name: int(values.argmax()) for name, values in worth.items()},
         "default": first,
         "tried": [{key: v for key, v in one.to_dict().items() if v != first[key]} for one in drawn],

@@ -201,7 +201,6 @@ class Space:
 RERANKER, MODEL = "rnn", "query"  # whose settings are searched
 KEPT = "keep the trials here, and go on from them after a kill"
 SHARE = 0.25  # of the queries that trials of trainings are judged by, at least
-RULES = ("capped", "mean")  # that choose among settings, see `collections.RULES`
 SWEEPS = ("context", "lambda", "grid", "ablations")
 NEEDED = ("index", "topics", "qrels")  # of one query set
 SINGLE = (*NEEDED, "run", "encoded_queries", "test_topics", "test_qrels", "test_run")  # not with cells
@@ -218,7 +217,6 @@ class TuneRequest(ComputesOnDevices, VectorsRequest):
         space: a file, or setting → range as in such a file.
         collections: cells, each a collection under one first stage: a file, or name → {index: …, topics: …, qrels: …,
             run: …, collection: …}; then `trials` is the number of settings, the default included.
-        rule: "capped" or "mean", see `collections.RULES`.
         device, compute_dtype: of the query encoder, as in `devices_of`.
     """
 
@@ -238,9 +236,6 @@ class TuneRequest(ComputesOnDevices, VectorsRequest):
     sweep: str | None = setting(None, f"around these settings: some of {','.join(SWEEPS)}", metavar="NAMES")
     collections: str | Path | Mapping[str, Mapping[str, Any]] | None = setting(
         None, "cells (name: {index: …, topics: …, qrels: …, run: …}), each left out in turn", metavar="FILE.yaml"
-    )
-    rule: str | None = setting(
-        None, "of --collections (default: capped, losses weigh more)", one_of=lambda: [*RULES], metavar="NAME"
     )
 
     @property
@@ -328,7 +323,7 @@ def check(request: TuneRequest) -> None:
         InputError: all faults of the arguments; unknown settings.
         MissingDependencyError: optuna is missing.
     """
-    given = [name for name in (*SINGLE, "collections", "rule") if getattr(request, name) is not None]
+    given = [name for name in (*SINGLE, "collections") if getattr(request, name) is not None]
     cells, single, sweeps = "collections" in given, [one for one in given if one in SINGLE], request.sweeps
     test_set, of_cells = f"{argument('test_topics')} and {argument('test_qrels')}", argument("collections")
     tested, unknown = {"test_topics", "test_qrels"} & {*given}, [name for name in sweeps if name not in SWEEPS]
@@ -336,7 +331,6 @@ def check(request: TuneRequest) -> None:
     refuse(
         *(() if cells else request.lacking(*NEEDED)),
         (cells and single, f"{', '.join(map(argument, single))}: of one query set, not with {of_cells}"),
-        ("rule" in given and not cells, f"{argument('rule')} chooses over {of_cells}: not for one query set"),
         (unknown, f"{argument('sweep', ', '.join(unknown))}: expected some of {','.join(SWEEPS)}"),
         (idle, f"{argument('trials', 0)}: nothing to do without a sweep"),
         (len(tested) == 1, f"{test_set} go together"),

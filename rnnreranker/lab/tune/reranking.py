@@ -7,7 +7,8 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -27,77 +28,99 @@ from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
 
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+
 FEW = 50  # topics below which the best of many trials is mostly luck
 
 
+@dataclass(frozen=True, eq=False)
 class Objective:
-    """A query set that settings are judged by.
-
-    Judged topics without candidates score 0 for all settings and are left out; `lacking` is their number.
-
-    Args:
-        request: a `TuneRequest`; index: the opened one.
+    """Topics that settings are judged by.
 
     Attributes:
-        run: candidates of the queries, with their fingerprint; vectors: of documents; queries: vectors of the queries.
-        topics: judged query ids with candidates, ordered by a hash of the id.
-
-    Raises:
-        InputError: as `read_query_set`; no topic or no candidate is judged.
+        run: the candidates of the topics, which are ordered by a hash of their ids; queries: vectors of the topics.
+        vectors: of documents, threads: of reranking, see `RnnReranker`.
+        qrels, measure, protocol: as in `evaluate`.
+        fingerprint: of the candidates of all judged topics.
+        lacking: number of judged topics without candidates, which score 0 for all settings and are left out.
     """
 
-    def __init__(self, request: TuneRequest, index: Any) -> None:
+    run: Run
+    queries: QueryVectors
+    vectors: VectorSource
+    threads: int | None
+    qrels: pandas.DataFrame
+    measure: str
+    protocol: str
+    fingerprint: str
+    lacking: int
+
+    @classmethod
+    def read(cls, request: TuneRequest, index: Any) -> Objective:
+        """The objective of a request; index: the opened one.
+
+        Raises:
+            InputError: as `read_query_set`; no topic or no candidate is judged.
+        """
         with phase("reading what to tune on"):
-            self.run, self.queries, _, self._qrels = read_query_set(request, index, request.hits)
-        self.vectors, self.threads, self.measure = index.vectors, request.threads, request.measure
-        self.fingerprint = fingerprint(self.run.to_dict())
-        self.protocol = protocol_of(self._qrels, request.protocol)
-        judged = set(topics_that_count(self._qrels, self.protocol))
-        usable = [qid for qid in self.run if qid in judged and len(self.run.ranked(qid))]
+            run, queries, _, qrels = read_query_set(request, index, request.hits)
+        protocol = protocol_of(qrels, request.protocol)
+        judged = {*topics_that_count(qrels, protocol)}
+        counts = dict(zip(run.qids, np.diff(run.offsets), strict=True))
+        usable = [number for number, (qid, count) in enumerate(counts.items()) if qid in judged and count]
         if not usable:
-            raise InputError(f"none of the {len(self.run)} queries with candidates is judged; check topics and qrels")
-        check_judged(self.run, grades_of(self._qrels), "qrels")
-        self.lacking, self.deepest = len(judged) - len(usable), int(np.diff(self.run.offsets).max(initial=1))
-        self.topics = tuple(sorted(usable, key=lambda qid: (hashlib.sha256(qid.encode()).digest(), qid)))
+            raise InputError(f"none of the {len(run)} queries with candidates is judged; check topics and qrels")
+        check_judged(run, grades_of(qrels), "qrels")
+        usable.sort(key=lambda number: hashlib.sha256(run.qids[number].encode()).digest())
+        found = (protocol, fingerprint(run.to_dict()), len(judged) - len(usable))
+        given = (queries, index.vectors, request.threads, qrels, request.measure)
+        return cls(run.of_queries(usable), *given, *found)
 
-    def values(self, params: RnnParams | None, topics: Sequence[str] | None = None) -> np.ndarray:
-        """(T,) float64: the measure of each topic after reranking with the settings; None = in the first stage."""
-        topics = self.topics if topics is None else topics
-        return self.of(self.run if params is None else self.rerank(params, topics), topics)
+    def part(self, chosen: np.ndarray) -> Objective:
+        """The objective of some topics; chosen: (T,) bool."""
+        return dataclasses.replace(self, run=self.run.of_queries(chosen))
 
-    def of(self, run: Run, topics: Sequence[str]) -> np.ndarray:
-        """(T,) float64: the measure of each topic in a run."""
-        scores = evaluate(run, self._qrels, self.measure, self.protocol, topics=topics)
-        return scores.per_topic(scores.measures[0])
-
-    def rerank(self, params: RnnParams, topics: Sequence[str]) -> Run:
-        """The run of some topics after reranking, with scores as files have them."""
-        reranker = RnnReranker(self.vectors, params, threads=self.threads)
-        reranker.inputs.compared = self.queries  # loading compares them once
-        chosen = set(topics)
-        return reranker.rerank(self.run.of_queries([qid in chosen for qid in self.run.qids]), self.queries).as_written()
-
-    def compared(self, tuned: RnnParams, default: RnnParams, topics: Sequence[str] | None = None) -> Values:
-        """The values of the first stage and of two settings."""
-        several = {"base": None, "default": default, "tuned": tuned}
-        return {name: self.values(params, topics) for name, params in several.items()}
-
-    def about(self, topics: Sequence[str]) -> str:
-        """A fingerprint of what the mean over some topics depends on, except the settings."""
-        judged = sorted(self._qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist())
-        asked = (list(self.queries.qids), self.queries.vectors.astype("<f4").tobytes(), list(topics), judged)
-        return fingerprint(self.vectors.fingerprint, self.fingerprint, *asked, self.measure, self.protocol)
-
-    def folds(self, count: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """(train, test) topics of each fold; each topic is in one test part.
+    def folds(self, count: int) -> list[tuple[Objective, Objective]]:
+        """The topics to train on and to test on of each fold; each topic is in one test part.
 
         Raises:
             InputError: fewer than 2 folds, or more folds than topics.
         """
-        if not 2 <= count <= len(self.topics):
-            raise InputError(f"{count} folds of {len(self.topics)} topics: expected 2 to the number of topics")
-        tests = [self.topics[fold::count] for fold in range(count)]
-        return [(tuple(qid for qid in self.topics if qid not in set(test)), test) for test in tests]
+        topics = len(self.run)
+        if not 2 <= count <= topics:
+            raise InputError(f"{count} folds of {topics} topics: expected 2 to the number of topics")
+        fold_of = np.arange(topics) % count
+        return [(self.part(fold_of != fold), self.part(fold_of == fold)) for fold in range(count)]
+
+    def rerank(self, params: RnnParams) -> Run:
+        """The run after reranking, with scores as files have them."""
+        reranker = RnnReranker(self.vectors, params, threads=self.threads)
+        reranker.inputs.compared = self.queries  # loading compares them once
+        return reranker.rerank(self.run, self.queries).as_written()
+
+    def of(self, run: Run) -> np.ndarray:
+        """(T,) float64: the measure of each topic in a run of them."""
+        scores = evaluate(run, self.qrels, self.measure, self.protocol, topics=self.run.qids)
+        return scores.per_topic(scores.measures[0])
+
+    def values(self, params: RnnParams | None) -> np.ndarray:
+        """(T,) float64: the measure of each topic after reranking with the settings; None = in the first stage."""
+        return self.of(self.run if params is None else self.rerank(params))
+
+    def compared(self, tuned: RnnParams, default: RnnParams) -> Values:
+        """The values of the first stage and of two settings."""
+        several = {"base": None, "default": default, "tuned": tuned}
+        return {name: self.values(params) for name, params in several.items()}
+
+    @property
+    def about(self) -> str:
+        """A fingerprint of what the mean over the topics depends on, except the settings."""
+        judged = sorted(self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist())
+        vectors = (self.vectors.fingerprint, list(self.queries.qids), self.queries.vectors.astype("<f4").tobytes())
+        return fingerprint(*vectors, self.fingerprint, self.run.qids, judged, self.measure, self.protocol)
 
 
 def tune_reranker(request: TuneRequest) -> Tuned:
@@ -114,20 +137,20 @@ def tune_reranker(request: TuneRequest) -> Tuned:
     index: Any = open_index(request.index)  # type: ignore[arg-type]  # `check` refuses None
     if apart := request.apart:
         check_held_out(judged_topics(request), judged_topics(apart))
-    objective = Objective(request, index)
-    count = len(objective.topics)
+    objective = Objective.read(request, index)
+    count, trials = len(objective.run), request.trials
     lacking = f"; {objective.lacking} judged ones without candidates, left out" if objective.lacking else ""
     command.say(f"{command.counted(count, 'topic')} with judgements and candidates{lacking}")
     notice_if_few(count, "topics", FEW)
-    space, trials = request.searched.within(objective.deepest), request.trials
+    space = request.searched.within(int(np.diff(objective.run.offsets).max()))
     said: Any = {"measure": request.measure, "protocol": objective.protocol, "topics": count}
     params, study, held_out = space.fixed, None, None
     if trials:
         kept: Any = {"seed": request.seed, "storage": request.storage}
-        study, said["seed"] = tune(objective, space, trials, **kept), request.seed
+        study, said["seed"] = tune(objective, space, trials, "all topics", **kept), request.seed
         params = study.params
         if apart:
-            part = (study, count, Objective(apart, index).compared(params, space.fixed))
+            part = (study, count, Objective.read(apart, index).compared(params, space.fixed))
             held_out = held_out_of("test set", [part])
         else:
             held_out = cross_validate(objective, space, trials, request.folds, **kept)
@@ -135,22 +158,13 @@ def tune_reranker(request: TuneRequest) -> Tuned:
     return Tuned(request, params, said, {"index": objective.vectors.fingerprint}, study, held_out, sweeps)
 
 
-def tune(
-    objective: Objective,
-    space: Space,
-    trials: int,
-    *,
-    topics: tuple[str, ...] | None = None,
-    name: str = "all topics",
-    **kept: Any,
-) -> Search:
-    """Search the settings that rank some topics best (None = all); kept: seed and storage."""
-    chosen = objective.topics if topics is None else topics
+def tune(objective: Objective, space: Space, trials: int, name: str, **kept: Any) -> Search:
+    """Search the settings that rank the topics of an objective best; kept: seed and storage."""
 
     def mean(params: RnnParams) -> float:
-        return float(objective.values(params, chosen).mean())
+        return float(objective.values(params).mean())
 
-    return search(mean, space, trials, name=name, about=objective.about(chosen), **kept)
+    return search(mean, space, trials, name=name, about=objective.about, **kept)
 
 
 def cross_validate(objective: Objective, space: Space, trials: int, folds: int, **kept: Any) -> dict[str, Any]:
@@ -161,8 +175,8 @@ def cross_validate(objective: Objective, space: Space, trials: int, folds: int, 
     """
     parts = []
     for fold, (train, test) in enumerate(objective.folds(folds)):
-        made = tune(objective, space, trials, topics=train, name=f"fold {fold}", **kept)
-        parts.append((made, len(train), objective.compared(made.params, space.fixed, test)))
+        made = tune(train, space, trials, f"fold {fold}", **kept)
+        parts.append((made, len(train.run), test.compared(made.params, space.fixed)))
     return held_out_of(f"{folds}-fold cross-validation", parts)
 
 
@@ -187,13 +201,14 @@ no smoothing: {smoothing: 0.0}
 """
 
 
-def sweep(names: Sequence[str], objective: Any, params: RnnParams) -> dict[str, Rows]:
+def sweep(names: Sequence[str], objective: Objective, params: RnnParams) -> dict[str, Rows]:
     """Name → rows of sweeps of an `Objective`, with value, low, high (95% bootstrap interval over topics).
 
     context: milliseconds (processor time a query), as in Figures 3 to 9 of paper 000. lambda: lam. grid: context, k.
     ablations: what, difference from all parts, difference_low, difference_high.
     """
-    sizes = [size for size in CONTEXTS if size < objective.deepest] + [objective.deepest]
+    deepest = int(np.diff(objective.run.offsets).max())
+    sizes = [size for size in CONTEXTS if size < deepest] + [deepest]
     changes: dict[str, list[dict[str, Any]]] = {
         "context": [{"context": size} for size in sizes],
         "lambda": [{"lam": lam} for lam in LAMBDAS],
@@ -207,14 +222,14 @@ def sweep(names: Sequence[str], objective: Any, params: RnnParams) -> dict[str, 
         made[name] = []
         for changed in progress(changes[name], unit="settings", what=name):
             begun = time.process_time()
-            run = objective.rerank(dataclasses.replace(params, **changed), objective.topics)
-            spent = 1000 * (time.process_time() - begun) / len(objective.topics)
-            row = {**changed, **_summary(objective.of(run, objective.topics))}
+            run = objective.rerank(dataclasses.replace(params, **changed))
+            spent = 1000 * (time.process_time() - begun) / len(run)
+            row = {**changed, **_summary(objective.of(run))}
             made[name].append(row | ({"milliseconds": spent} if name == "context" else {}))
     return made
 
 
-def ablations(objective: Any, params: RnnParams) -> Rows:
+def ablations(objective: Objective, params: RnnParams) -> Rows:
     """What is lost without each part of the settings that can be left out."""
     variants = {WHOLE: params}
     for what, changed in yaml.safe_load(PARTS).items():
