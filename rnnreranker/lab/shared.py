@@ -55,9 +55,7 @@ class VectorsRequest(Request):
         """How queries are encoded."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, getattr(self, "devices", None))
 
-    def query_vectors(
-        self, index: IndexOnDisk, topics: Mapping[str, str], wanted: Iterable[str] | None
-    ) -> QueryVectors:
+    def query_vectors(self, index: Index, topics: Mapping[str, str], wanted: Iterable[str] | None) -> QueryVectors:
         """The vectors of the wanted topics, as `search` makes them; the one way into vectors of the laboratory."""
         from rnnreranker.search.queries import query_vectors
 
