@@ -75,9 +75,9 @@ class Objective:
             raise InputError(f"none of the {len(run)} queries with candidates is judged; check topics and qrels")
         check_judged(run, grades_of(qrels), "qrels")
         usable.sort(key=lambda number: hashlib.sha256(run.qids[number].encode()).digest())
-        found = (protocol, fingerprint(run.to_dict()), len(judged) - len(usable))
+        about = (protocol, fingerprint(run.to_dict()), len(judged) - len(usable))
         given = (queries, index.vectors, request.threads, qrels, request.measure)
-        return cls(run.of_queries(usable), *given, *found)
+        return cls(run.of_queries(usable), *given, *about)
 
     def part(self, chosen: np.ndarray) -> Objective:
         """The objective of some topics; chosen: (T,) bool."""
