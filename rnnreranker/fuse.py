@@ -36,7 +36,7 @@ class FuseRequest(Request):
     method: str | None = setting(None, f"{METHODS_HELP} (default: {USUAL})", metavar="NAME")
     hits: int = setting(1000, "candidates per query", at_least=1)
     aggregate: str | None = setting(None, f"{AGGREGATE_HELP}: maxp, firstp, sump[:passages=#]", metavar="NAME")
-    output_format: str = setting("trec", "format of the run", one_of=lambda: [*FORMATS])
+    output_format: str = setting("trec", "format of the run", one_of=lambda: FORMATS)
     tag: str = setting("fused", "run tag")
 
 

@@ -53,7 +53,7 @@ class VectorsRequest(Request):
     @property
     def encoding(self) -> QueryEncoding:
         """How queries are encoded."""
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, getattr(self, "devices", None))
+        return QueryEncoding(self.encoder, self.encoded_queries, self.topics, getattr(self, "devices", None))
 
     def query_vectors(self, index: Index, topics: Mapping[str, str], wanted: Iterable[str] | None) -> QueryVectors:
         """The vectors of the wanted topics, as `search` makes them; the one way into vectors of the laboratory."""

@@ -150,7 +150,7 @@ class JudgedRunRequest(ComputesOnDevices, Request):
 
     @property
     def encoding(self) -> QueryEncoding:
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
+        return QueryEncoding(self.encoder, self.encoded_queries, self.topics, self.devices)
 
     def lacking(self, needs: frozenset[str], who: str) -> list[tuple[object, str]]:
         """Faults, as in `refuse`: missing arguments for some needs; who: has these needs."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,38 +27,33 @@ if TYPE_CHECKING:
 class QueryEncoding:
     """The source of query vectors.
 
-    Attributes:
-        encoder: a name, a folder or a hub id, None = the index's; settings: those given for it.
+    Args:
+        encoder: in its written form, `minilm:pooling=cls`, or `:pooling=cls` for that of the index; None = that.
         encoded: a .npy file of query vectors, or `QueryVectors`, or their matrix.
         topics: the source of the texts, for messages.
         devices: of the encoder; None = the processor.
+
+    Raises:
+        InputError: unknown settings, values out of range, an encoder beside vectors that are given.
     """
 
-    encoder: str | None = None
-    settings: EncoderParams = field(default_factory=EncoderParams)
+    encoder: Form | None = None
     encoded: str | Path | QueryVectors | np.ndarray | None = None
-    topics: str = "topics"
+    topics: Any = None
     devices: Devices | None = None
 
-    @classmethod
-    def of(
-        cls,
-        encoder: Form | None,
-        encoded: str | Path | QueryVectors | np.ndarray | None = None,
-        topics: Any = None,
-        devices: Devices | None = None,
-    ) -> QueryEncoding:
-        """With an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is for the encoder of the index.
-
-        Raises:
-            InputError: unknown settings, values out of range, an encoder beside vectors that are given.
-        """
-        if encoder is not None and encoded is not None:
+    def __post_init__(self) -> None:
+        if self.encoder is not None and self.encoded is not None:
             raise InputError(f"give one of {argument('encoder')} and {argument('encoded_queries')}")
-        written = Written("") if encoder is None else Written.read(encoder)
-        params = EncoderParams.of(written.params, argument("encoder", str(written)))
-        shown = str(topics) if isinstance(topics, str | Path) else argument("topics")
-        return cls(written.name or None, params, encoded, shown, devices)
+        _ = self.settings
+
+    @cached_property
+    def written(self) -> Written:
+        return Written("") if self.encoder is None else Written.read(self.encoder)
+
+    @cached_property
+    def settings(self) -> EncoderParams:
+        return EncoderParams.of(self.written.params, argument("encoder", str(self.written)))
 
 
 @phase("query vectors")
@@ -89,8 +85,9 @@ def query_vectors(
     else:
         qids = tuple(topics if wanted is None else wanted)
         if lost := [qid for qid in qids if qid not in topics]:
+            shown = str(how.topics) if isinstance(how.topics, str | Path) else argument("topics")
             raise InputError(
-                f"{how.topics}: {len(lost)} of the {len(qids)} queries are not in it (first: {', '.join(lost[:3])}); "
+                f"{shown}: {len(lost)} of the {len(qids)} queries are not in it (first: {', '.join(lost[:3])}); "
                 "give the topics that the run was made from"
             )
         texts = [topics[qid] for qid in qids]
@@ -109,7 +106,7 @@ def without_query_vectors(how: QueryEncoding, index: Index) -> str:
         if how.encoded is None:
             Encoder.digest_of(_encoder(how, index)[0])
     except RnnrerankerError as error:
-        if how.encoder:
+        if how.written.name:
             raise
         return str(error)
     return ""
@@ -148,8 +145,8 @@ def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str,
 
 def _encoder(how: QueryEncoding, index: Index) -> tuple[str, dict[str, Any], str | None]:
     """Name and settings of the queries' encoder, and its fingerprint if it is the one of the documents."""
-    described = {} if how.encoder else index.encoder
-    name = how.encoder or described.get("name")
+    described = {} if how.written.name else index.encoder
+    name = how.written.name or described.get("name")
     if not name:
         raise InputError(
             f"{index.name}: this index does not say which encoder made it; "

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rnnreranker.search.queries import QueryEncoding
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
-MODELS = {"splade": "impact", "colbert": "late", "faiss": "dense", "lucene": "bm25"}  # → retriever
 AUTO = "auto"  # words and vectors of the index, see `choose_parts`
 KINDS = (("bm25", "bm25s", "impact"), ("dense", "late"))  # of `auto`: of each kind the first that can be searched
 SAME = {"bm25s": "bm25"}  # retrievers of the same words: the absence of the first needs no line
@@ -80,7 +79,7 @@ class SearchRequest(ComputesOnDevices, Request):
         "error", "candidates without what is needed of them", one_of=lambda: ["error", "skip"], metavar="WHAT"
     )
     documents: str | None = setting(None, "texts, for rerankers that read them (default: of the index)")
-    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
+    fields: str | None = setting(None, FIELDS, one_of=lambda: CHOICES, metavar="NAMES")
     aggregate: Form | None = setting(
         None, "passages to documents: maxp, firstp, sump[:passages=#,hits=5000]", metavar="NAME"
     )
@@ -99,14 +98,8 @@ class SearchRequest(ComputesOnDevices, Request):
             return []
         written = read_joined(self.retrieve or ())
         forms = [one for form in written for one in (map(Written, HYBRID) if form.name == "hybrid" else [form])]
-        shown = argument("retrieve", "+".join(map(str, forms)))
-        refuse(
-            *(
-                (one.name in MODELS, f"{shown}: {one.name}: no such retriever; did you mean {MODELS.get(one.name)}?")
-                for one in forms
-            ),
-            (len({one.name for one in forms}) < len(forms), f"{shown}: expected different retrievers"),
-        )
+        if len({one.name for one in forms}) < len(forms):
+            raise InputError(f"{argument('retrieve', '+'.join(map(str, forms)))}: expected different retrievers")
         return choose_all("retriever", forms, "retrieve")
 
     @cached_property
@@ -168,7 +161,7 @@ class SearchRequest(ComputesOnDevices, Request):
     def encoding(self) -> QueryEncoding:
         from rnnreranker.search.queries import QueryEncoding
 
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
+        return QueryEncoding(self.encoder, self.encoded_queries, self.topics, self.devices)
 
     @cached_property
     def document_fields(self) -> tuple[str, ...] | None:
@@ -211,18 +204,18 @@ class OutputRequest(Request):
 
     preset: str | None = setting(None, "of rnn: tas-b, cocondenser, vectors, mixture, … or a YAML file")
     source: str | None = setting(
-        None, "of rnn: where similarities come from", one_of=lambda: [*SOURCES["from"]], flag="from", metavar="WHAT"
+        None, "of rnn: where similarities come from", one_of=lambda: SOURCES["from"], flag="from", metavar="WHAT"
     )
-    queries: str | None = setting(None, "of rnn from a graph", one_of=lambda: [*SOURCES["queries"]], metavar="WHAT")
+    queries: str | None = setting(None, "of rnn from a graph", one_of=lambda: SOURCES["queries"], metavar="WHAT")
     output: str | None = setting(None, "run file to write (.gz compresses; -: stdout)", metavar="RUN")
-    output_format: str = setting("trec", "format of the run", one_of=lambda: [*FORMATS], metavar="NAME")
+    output_format: str = setting("trec", "format of the run", one_of=lambda: FORMATS, metavar="NAME")
     tag: str | None = setting(None, "run tag (default: retriever.reranker, or run.reranker)")
     show: int = setting(10, "results shown for --query", at_least=1)
     explain: str | None = setting(None, "write a page that shows why this query's candidates moved", metavar="QID")
     explain_output: str | None = setting(None, "default: QID.html (of --query: query.html)", metavar="HTML")
     qrels: str | None = setting(None, QRELS)
     measures: str = setting(MEASURES, "of --qrels")
-    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS], metavar="NAME")
+    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: PROTOCOLS, metavar="NAME")
 
 
 def passages(form: Form, of: str = "aggregate") -> PassageParams:

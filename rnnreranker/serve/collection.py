@@ -70,7 +70,7 @@ class ServedIndex:
             if not self.grades:
                 raise InputError(f"{qrels}: judges none of the {len(self.topics)} topics of {topics}")
         self.index = open_index(request.index)
-        self.encoding = QueryEncoding.of(request.encoder)
+        self.encoding = QueryEncoding(request.encoder)
         self.texts = texts_in(self.index)
         self.encodes = "dense" in self.index.folders and not without_query_vectors(self.encoding, self.index)
         self._reading, self._evaluating, self._encoding, self._drawing = (threading.Lock() for _ in range(4))
