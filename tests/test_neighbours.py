@@ -17,7 +17,7 @@ from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part, describe
-from rnnreranker.parts.neighbours import open_neighbours
+from rnnreranker.parts.neighbours import nearest, open_neighbours, pairs
 from rnnreranker.parts.neighbours import part as graph_files
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, write_graph
@@ -53,9 +53,12 @@ def graph_in(folder: Path, vectors: np.ndarray = VECTORS, k: int = 3) -> Path:
 def test_bytes_depend_neither_on_threads_nor_on_blocks(
     threads: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nor on who multiplies: NumPy for few documents, with all of them at a time, or each pair once."""
     source = open_vectors(index_of(tmp_path, random_vectors(150)))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", rows)
+    monkeypatch.setattr(nearest, "FEW", 10)
+    monkeypatch.setattr(pairs, "COLUMNS", 2 * rows - 1)
     write_graph(DenseNeighbours(source), tmp_path / "blocks", 5, threads=threads)
     assert content(tmp_path / "blocks") == content(tmp_path / "plain")
 
@@ -79,6 +82,7 @@ def test_a_build_that_is_killed_loses_the_blocks_that_are_not_whole(
         write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=1)
     assert sorted(path.name for path in (tmp_path / "graph.partial").iterdir()) == sorted(made)
     made.insert(0, "")  # two of six are left
+    monkeypatch.setattr(nearest, "FEW", 10)
     monkeypatch.setattr(graph_files, "put_array", lambda file, array: (made.append(file.name), put(file, array)))
     write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=2)
     assert len(made) == len({*made}) == 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,15 @@ from rnnreranker.parts.vectors.exact import Propose, by_blocks, exact_search, in
 from rnnreranker.parts.vectors.faiss_folder import write_lists
 from rnnreranker.parts.vectors.ids import Reopened
 from rnnreranker.parts.vectors.npy_files import put_array
+from rnnreranker.rnn import dense
+from rnnreranker.rnn.contexts import kernel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
+FEW = 2048  # documents that are compared sooner than the compiled function of `pairs` is there
+LISTS = 2**29  # bytes of the lists of all documents, at most
 SPARE, SPARE_OF_LISTS = 9, 16  # documents proposed beyond a list and the document itself
 # documents up to which search is exact: N^2 d multiplications are 4 x 10^14 at 384 dimensions, 80 minutes of a core
 EXACT = 2**20
@@ -77,6 +82,8 @@ class DenseNeighbours(GraphSource):
     def __init__(self, vectors: VectorSource, devices: Sequence[str] = ()) -> None:
         self.vectors, self.docids, self.fingerprint = vectors, vectors.docids, vectors.fingerprint
         self.devices, self._on_devices = len(devices), [OnDevice(name, vectors) for name in devices]
+        self._pairs: Any = None
+        self._lock = Lock()
 
     def nearest(self, rows: np.ndarray, k: int) -> Nearest:
         numbers: Any = range(len(self.docids))  # ties go to the lower row
@@ -89,7 +96,22 @@ class DenseNeighbours(GraphSource):
     def _proposer(self, rows: np.ndarray) -> Propose:
         if self.devices:
             return self._on_devices[int(rows[0]) // len(rows) % self.devices].propose
-        return lambda queries, count: by_blocks(queries, count, blocks_of(self.vectors, COLUMNS), lambda *_: None)
+
+        def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+            pairs = self._pairs_of(count) if len(queries) == len(rows) else None
+            best = None if pairs is None else pairs.highest(rows, queries)
+            return best or by_blocks(queries, count, blocks_of(self.vectors, COLUMNS), lambda *_: None)
+
+        return propose
+
+    def _pairs_of(self, width: int) -> Any:
+        """The lists of all documents, of this width; None if there are few documents or too many, or no compiler."""
+        with self._lock:
+            if self._pairs is None and FEW < len(self.docids) <= LISTS / (8 * width) and kernel() is not dense:
+                from rnnreranker.parts.neighbours.pairs import Pairs
+
+                self._pairs = Pairs(self.vectors, width)
+        return self._pairs if self._pairs is not None and self._pairs.width == width else None
 
 
 def blocks_of(vectors: VectorSource, size: int) -> Any:

@@ -77,7 +77,7 @@ def by_blocks(
     for first, block in blocks:
         if not all_finite(block):
             refuse(first, block)
-        products, held = _products(queries, block), scores.shape[1]
+        products, held = products_of(queries, block), scores.shape[1]
         floors = scores.min(axis=1) if held == count else np.full(len(queries), -np.inf, dtype=np.float32)
         lines, columns = _above(products, floors, count)
         joining = np.bincount(lines, minlength=len(queries))
@@ -99,7 +99,7 @@ def all_finite(vectors: np.ndarray) -> bool:
         return bool(np.isfinite(np.dot(values, values))) or bool(np.isfinite(values).all())
 
 
-def _products(queries: np.ndarray, block: np.ndarray) -> np.ndarray:
+def products_of(queries: np.ndarray, block: np.ndarray) -> np.ndarray:
     """(Q, n) float32; products beyond float32 become its lowest, or infinite, and float64 decides."""
     with np.errstate(over="ignore", invalid="ignore"):
         products: np.ndarray = queries @ block.T
