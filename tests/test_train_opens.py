@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ pytest.importorskip("accelerate", reason="accelerate is not installed")
 import sentence_transformers
 
 QUICK = "max_steps=2,evaluate_every=2,batch_size=4,learning_rate=0.001"
+PYLATE = ("modules.json", "config_sentence_transformers.json", "1_Dense/config.json")
 TEXTS = list(make_documents().values())[:9]
 ASKED = list(make_topics().values())[:5]
 
@@ -137,7 +139,15 @@ def test_a_late_interaction_encoder(world: Path, tiny: Path, tmp_path: Path) -> 
         for row, tokens in enumerate(theirs):
             expected = mine.vectors[mine.offsets[row] : mine.offsets[row + 1]]
             np.testing.assert_allclose(np.asarray(tokens), expected, atol=1e-5)
-    assert (tmp_path / "out" / "1_Dense" / "model.safetensors").is_file()  # where PyLate has its projection
+    # PyLate opens these files, which a further training begins with and writes again.
+    trained(world, tmp_path / "out", tmp_path / "again", f"late:{QUICK}")
+    for folder in (tmp_path / "out", tmp_path / "again"):
+        assert (folder / "1_Dense" / "model.safetensors").is_file()
+        modules, whole, dense = (json.loads((folder / name).read_text()) for name in PYLATE)
+        assert [module["type"].rpartition(".")[2] for module in modules] == ["Transformer", "Dense"]
+        assert (whole["query_prefix"], whole["document_prefix"]) == ("[Q]", "[D]")
+        assert (whole["query_length"], whole["document_length"]) == (32, 64)
+        assert set(dense) == {"in_features", "out_features", "bias", "activation_function"}
 
 
 @pytest.mark.long

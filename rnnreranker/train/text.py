@@ -22,11 +22,19 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_json, write_json
 from rnnreranker.base.settings import hints_of
 from rnnreranker.encode.coder import COSINE_SCALE
 from rnnreranker.encode.kinds import cut_texts
 from rnnreranker.encode.late import late_start
-from rnnreranker.encode.model_folder import ModelSettings, TextKind, loading, read_settings, words_of
+from rnnreranker.encode.model_folder import (
+    MASK,
+    ModelSettings,
+    TextKind,
+    loading,
+    read_settings,
+    words_of,
+)
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import KNOWN, TorchModel, check_vocabulary
 from rnnreranker.encode.words.analysis import language_of, words
@@ -40,6 +48,12 @@ from rnnreranker.train.trainer import Features, RankedLearner, by_length, start_
 
 LOGITS = {"cpu": 2**20, "cuda": 2**27}  # logits held at a time: on a CPU what its cache holds
 Lists = Sequence[Group] | Sequence[Labels]
+PYLATE = ["Transformer", "Dense", MASK, "Normalize"]  # modules of PyLate's models
+FIXED = {"strategy": "fixed", "token": None, "skiplist_tasks": ["document"], "keep_only_token_ids": None}  # in PyLate
+SETTINGS = (
+    *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
+    *("1_Dense/config.json", f"2_{MASK}/config.json"),
+)
 WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
 
 
@@ -363,13 +377,35 @@ class LateLearner(TwoSidedLearner):
         super().__init__(start, params, inputs)
         self.folder = late_start(start.name, params.dimension).path
         with loading(self.folder, "a late-interaction encoder"):
-            late = TorchModel("late-encoder", self.folder, device)
+            self._late = late = TorchModel("late-encoder", self.folder, device)
             cut_texts([late], self.folder, **{name: getattr(params, name) for name in hints_of(LateEncoderParams)})
             self.model, own = late.modules, late.about["dimension"]
             self.model.prompts = late.about["prompts"]
             check_vocabulary(self.folder, self.model[0].model)
         if params.dimension not in (None, own):
             raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {start.name} has")
+
+    def save(self, folder: Path) -> None:
+        """Write the settings as PyLate does, which sentence-transformers reads too, where PyLate can state them."""
+        super().save(folder)
+        prefixes = {f"{kind}_prefix": prompt.strip() for kind, prompt in self.model.prompts.items()}
+        if [type(one).__name__ for one in self.model] != PYLATE or not {*prefixes.values()} <= {
+            *self.model.tokenizer.get_vocab()
+        }:
+            return
+        files = {name: read_json(folder / name) for name in SETTINGS}
+        modules, whole, text, dense, mask = files.values()
+        own = mask | (text.pop("query_expansion") or {})
+        if own | FIXED != own:
+            return
+        modules[0]["type"], modules[1]["type"] = "sentence_transformers.models.Transformer", "pylate.models.Dense.Dense"
+        del modules[2:], dense["module_input_name"], dense["module_output_name"]
+        whole |= prefixes | {f"{kind}_length": length for kind, length in self._late.lengths.items()}
+        whole |= {"attend_to_expansion_tokens": own["attend"], "skiplist_words": own["skiplist_words"]}
+        files[SETTINGS[1]] = whole | {"model_type": "ColBERT"}
+        files[SETTINGS[2]] = {"do_lower_case": bool(text.get("do_lower_case"))}
+        for name, content in files.items():
+            write_json(folder / name, content)
 
     def features(self, texts: list[str], kind: TextKind) -> Features:
         return super().features(texts, kind) | {WRITTEN: torch.tensor([[bool(text.strip())] for text in texts])}
