@@ -40,7 +40,7 @@ def make_parser() -> Any:
     names += ["threads", "device", "compute_dtype", "output"]
     command.add_flags(parser, NegativesRequest, *names)
     mining = parser.add_argument_group("mining")
-    command.add_flags(mining, NegativesRequest, "filter", filter="NAME")
+    command.add_flags(mining, NegativesRequest, "filter")
     command.add_flags(mining, NegativeParams, skip={"filter"})
     similarity = parser.add_argument_group(
         "similarity, of the filters rnn and joint (any setting of rnn is a flag too)"

@@ -46,11 +46,9 @@ LOGGED, LOGGED_AT_LEAST = 10.0, 600.0  # seconds between two lines in a log file
 SLOW = 0.0005  # seconds that a phase takes at least to be named in a summary
 
 spent: dict[str, float] = {}  # account to seconds, without those of phases inside, in the order in which they began
-_stack: list[tuple[str, str]] = []  # name and account of those that the main thread is in
-_since = 0.0  # when the innermost last began or went on
+_phase = "starting"  # the innermost of the main thread
 _next = 0.0  # when a line may be shown again
 _begun = 0.0  # when the command began; 0 = no process of a command
-_drawn = False
 _terminal: IO[str] | None = None  # a stream of this module's own: that of the process may be turned elsewhere
 
 
@@ -60,49 +58,52 @@ def phase(name: str, account: str = "") -> Iterator[None]:
 
     account: its name in the summary, if that differs.
     """
-    if threading.current_thread() is not threading.main_thread():
+    global _phase
+    if not _in_main_thread():
         yield
         return
-    _account()
-    _stack.append((name, account or name))
-    spent.setdefault(account or name, 0.0)
+    account, outer, _phase = account or name, _phase, name
+    spent.setdefault(account, 0.0)
     _show(name)
+    begun = time.perf_counter() - sum(spent.values())
     try:
         yield
     finally:
-        _account()
-        _stack.pop()
-        _show(_stack[-1][0] if _stack else "")
+        spent[account] += time.perf_counter() - sum(spent.values()) - begun
+        _phase = outer
+        _show(outer)
 
 
 def tell(detail: Callable[[], str]) -> None:
     """Show how far the phase is, if its last line is long enough ago."""
     global _next
-    now = time.monotonic()
-    if not _begun or now < _next or not _stack or threading.current_thread() is not threading.main_thread():
+    now = time.perf_counter()
+    if not _begun or now < _next or not _in_main_thread():
         return
-    said = f"{_stack[-1][0]}, {detail()}"
+    said = f"{_phase}, {detail()}"
     if _terminal:
         _show(said)
     elif in_command():
-        sys.stderr.write(f"{said}: {now - _begun:.0f} s\n")
-        sys.stderr.flush()
+        print(f"{said}: {now - _begun:.0f} s", file=sys.stderr, flush=True)
     _next = now + (OFTEN if _terminal else min(max(LOGGED, now - _begun), LOGGED_AT_LEAST))
 
 
 def summary() -> str:
-    _account()
-    return ", ".join(f"{account} {seconds:.2f} s" for account, seconds in spent.items() if seconds >= SLOW)
+    """The seconds of all phases, and of the rest of the command."""
+    rest = {"starting": time.perf_counter() - _begun - sum(spent.values())} if _begun else {}
+    named = (rest | spent).items()
+    return ", ".join(f"{account} {seconds:.2f} s" for account, seconds in named if seconds >= SLOW)
 
 
 def start_phases() -> None:
     """Begin the phases of a command."""
     global _terminal, _begun, _next
     spent.clear()
-    _begun = time.monotonic()
+    _begun = time.perf_counter()
     if sys.stderr.isatty():
         _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
     _next = _begun + (0 if _terminal else LOGGED)
+    _show(_phase)
 
 
 def is_command() -> bool:
@@ -110,26 +111,15 @@ def is_command() -> bool:
     return _begun > 0
 
 
-def clear_line() -> None:
-    """Erase the line before other output."""
-    _show("")
-
-
-def _account() -> None:
-    """Count the time until now for the innermost phase."""
-    global _since
-    now = time.perf_counter()
-    if _stack:
-        spent[_stack[-1][1]] = spent.get(_stack[-1][1], 0.0) + now - _since
-    _since = now
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _show(text: str) -> None:
-    global _drawn
-    if _terminal and (text or _drawn):
+    """Show a line on the terminal in place of the last one; "" = none."""
+    if _terminal:
         _terminal.write("\r\x1b[K" + (f"{text} …" if text else ""))
         _terminal.flush()
-        _drawn = bool(text)
 
 
 # Arguments of commands and functions: those that are written, and those that may read a path, also within a written
@@ -216,22 +206,23 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
     _quiet_others()
     start_phases()
     try:
-        with phase("starting"), of_command():
+        with of_command():
             code = main(sys.argv[1:])
+        _show("")
         sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
         return code
     except BrokenPipeError:  # the reader of our pipe has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:
-        clear_line()
+        _show("")
         if STEP not in os.environ:
             print(INTERRUPTED, file=sys.stderr)
         return 128 + signal.SIGINT
     except Exception as error:
         if os.environ.get(TRACEBACK) and not isinstance(error, RnnrerankerError):
             raise
-        clear_line()
+        _show("")
         said, step = shown(" ".join(said_of(error).split())), os.environ.get(STEP)
         print(f"error: {said}", file=sys.stderr)
         if step:
@@ -276,7 +267,7 @@ def say(message: str) -> None:
     if not in_command():
         LOGGER.info(shown(message))
         return
-    clear_line()
+    _show("")
     sys.stderr.write(f"{shown(message)}\n")  # whole, beside lines of other threads
 
 
@@ -290,7 +281,7 @@ def notice(message: str) -> None:
 
 
 def put(result: object) -> None:
-    clear_line()
+    _show("")
     print(shown(str(result)))
 
 
@@ -323,12 +314,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 main = of_command()  # decorates a command's `main`: messages name flags and are shown
 
 
-def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
-    """The request of a command: fields from the flags of the same names, and `given` ones."""
-    names = hints_of(kind).keys() - given.keys()
-    typed = {name: value for name in names if (value := getattr(args, name, None)) is not None}
-    with naming_flags(names):
-        return kind(**typed, **given)
+def request(args: argparse.Namespace, kind: type[T], **fixed: Any) -> T:
+    """The request of a command: fields from the flags of the same names, and `fixed` ones."""
+    typed = given(args, kind)
+    with naming_flags(typed.keys() - fixed.keys()):
+        return kind(**{**typed, **fixed})
 
 
 def add_flags(
@@ -339,7 +329,6 @@ def add_flags(
     shown: Collection[str] | None = None,
     base: Any = None,
     before: str = "",
-    **metavars: str,
 ) -> None:
     """Add the flags of fields: of a request, for `request`, or of settings, for `given`.
 
@@ -349,34 +338,33 @@ def add_flags(
         names: of the fields, in the order of the help; none = all but those to skip.
         shown: fields in the help; None = all.
         base: settings whose values are the defaults in the help; None = those of the class.
-        before: text before the help; metavars: name → value in the help.
+        before: text before the help.
     """
     of_settings = issubclass(kind, Params)
     for name in names or [one for one in hints_of(kind) if one not in skip]:
         hint = hints_of(kind)[name]
-        default, about, of_bool = hint.field.default, hint.field.metadata, hint.number is bool
-        usual, written = getattr(base, name, default), hint.flag
+        default, about, written = hint.field.default, hint.field.metadata, hint.flag
+        usual = getattr(base, name, default)
         text = f"{before}{', '.join(known_methods(about['method'])) if about['method'] else ''}{about['help']}"
-        options: dict[str, Any] = (
-            {"dest": written, "default": None} if of_settings else {"dest": name, "default": default}
-        )
-        if of_bool and of_settings:
-            options["action"] = argparse.BooleanOptionalAction
-        elif of_bool:
-            options |= {"action": "store_const", "const": not default}
-            written = f"no_{name}" if default else written
-        else:
+        options: dict[str, Any] = {"dest": written, "default": default, "required": default is dataclasses.MISSING}
+        if of_settings or about["many"]:
+            options["default"] = None
+        if hint.number is not bool:
             text += f": {', '.join(hint.words)}" if hint.words else ""
-            options["choices"] = [*hint.words, *hint.nones[1:]] if hint.words else None
-            options["metavar"] = (
-                metavars.get(name) or about["metavar"] or ("N" if hint.number is int else written.upper())
-            )
             reader: Any = functools.partial(as_number, kind=hint.number) if hint.number else str
-            options["type"] = float if float in hint.items else reader
-            options |= {"nargs": "+"} if hint.types[0] is Sequence and not about["many"] else {}
-            options |= {"default": None, "action": "append"} if about["many"] else {}
-            options |= {"default": None, "required": True} if default is dataclasses.MISSING else {}
-        if of_settings or not (of_bool or usual in (None, dataclasses.MISSING, (), "")):
+            options |= {
+                "choices": [*hint.words, *hint.nones[1:]] if hint.words else None,
+                "metavar": about["metavar"] or ("N" if hint.number is int else written.upper()),
+                "type": float if float in hint.items else reader,
+                "action": "append" if about["many"] else "store",
+                "nargs": "+" if hint.types[0] is Sequence and not about["many"] else None,
+            }
+        elif of_settings:
+            options["action"] = argparse.BooleanOptionalAction
+        else:
+            options |= {"action": "store_const", "const": not default}
+            written = f"no_{written}" if default else written
+        if of_settings or not (hint.number is bool or usual in (None, dataclasses.MISSING, (), "")):
             said = " ".join(map(str, usual)) if isinstance(usual, tuple) else str(usual)
             text += f" (default: { ({'None': 'none', 'True': 'yes', 'False': 'no'}.get(said, said)) })"
         hidden = shown is not None and name not in shown
@@ -400,9 +388,9 @@ def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> ar
     )
 
 
-def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
-    """The fields of `settings` that were typed."""
-    values = {name: getattr(args, hint.flag, None) for name, hint in hints_of(settings).items()}
+def given(args: argparse.Namespace, kind: type) -> dict[str, Any]:
+    """The fields of settings that were typed, or those of a request that are not None."""
+    values = {name: getattr(args, hint.flag, None) for name, hint in hints_of(kind).items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -430,7 +418,7 @@ def print_table(header: Sequence[object], rows: Iterable[Sequence[object]], stre
     """Print a table: aligned on a terminal, else tab-separated; stream: None = standard output."""
     stream = stream or sys.stdout
     cells = [[shown(" ".join(re.split(r"[\t\r\n]+", str(cell)))) for cell in row] for row in (header, *rows)]
-    clear_line()
+    _show("")
     aligned = stream.isatty()
     widths = [max(map(len, column)) if aligned else 0 for column in zip(*cells, strict=True)]
     for row in cells:

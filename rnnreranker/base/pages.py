@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +13,7 @@ from rnnreranker.base.files import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-
-import io
-import re
-from typing import TYPE_CHECKING
+    from matplotlib.figure import Figure
 
 
 def render(where: str | Path, name: str, **values: Any) -> str:
@@ -51,44 +49,18 @@ def write_page(path: Path, text: str) -> None:
         stream.write(text.encode())
 
 
-FONT = "font-family: 'DejaVu Sans', sans-serif"  # as matplotlib says it beside each text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure as SVG and return the path; equal figures give equal bytes.
-
-    Texts stay texts and coordinates have two decimals: a quarter of the size.
-    """
+    """Write a figure as SVG, whose texts stay texts, and return the path; equal figures give equal bytes."""
     import matplotlib
 
     content = io.StringIO()
     style: Any = {"svg.hashsalt": path.name, "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
     with matplotlib.rc_context(style):
         figure.savefig(content, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    svg = content.getvalue()
     with write_atomically(path) as stream:
-        stream.write(_shortened(content.getvalue()).encode())
+        stream.write(re.sub(r"\n\s+", "\n", svg[svg.index("<svg") :]).encode())
     return path
-
-
-def _shortened(svg: str) -> str:
-    """An SVG without indentation and empty attributes, with one font rule, two decimals, and a group for marks of one
-    style.
-    """
-    svg = svg[svg.index("<svg") :].replace(f"; {FONT}", "").replace('<style type="text/css">', f"<style>text{{{FONT}}}")
-    svg = re.sub(r'<g id="[^"]*"', "<g", re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg))
-    attribute, number = re.compile(r'="[^"]*"'), re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
-    alike = re.compile(r'(<use [^>]* (style="[^"]*")/>\n)(?:<use [^>]* \2/>\n)+')
-
-    def shorter(match: re.Match[str]) -> str:
-        return number.sub(lambda one: f"{round(float(one[0]), 2):g}", " ".join(match[0].split()))
-
-    def grouped(match: re.Match[str]) -> str:
-        return f"<g {match[2]}>\n{match[0].replace(f' {match[2]}', '')}</g>\n"
-
-    return alike.sub(grouped, re.sub(r"\n\s+", "\n", attribute.sub(shorter, svg)))
 
 
 def new_figure() -> Figure:

@@ -7,6 +7,7 @@ import functools
 import json
 import platform
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
@@ -173,12 +174,10 @@ def versions() -> dict[str, str]:
 def commit() -> str:
     """The commit of the package's checkout, with `+` for uncommitted changes; "" outside a checkout."""
     root = Path(__file__).resolve().parents[2]
-    said = []
-    for words in ("rev-parse --short HEAD", "status --porcelain -- rnnreranker") if (root / ".git").exists() else ():
-        with contextlib.suppress(OSError, subprocess.CalledProcessError):
-            said.append(
-                subprocess.check_output(
-                    ["git", *words.split()], cwd=root, stderr=subprocess.DEVNULL, encoding="utf-8"
-                ).strip()
-            )
-    return said[0] + "+" * bool(said[1]) if len(said) == 2 else ""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, encoding="utf-8").stdout.strip()
+
+    if not (root / ".git").exists() or not shutil.which("git"):
+        return ""
+    return git("rev-parse", "--short", "HEAD") + "+" * bool(git("status", "--porcelain", "--", "rnnreranker"))

@@ -101,7 +101,7 @@ class NegativesRequest(JudgedRunRequest):
         output: a file to write: texts in .parquet and .jsonl, ids in .tsv.
     """
 
-    filter: Form = setting("rnn", "what is discarded: " + ", ".join(FILTERS))
+    filter: Form = setting("rnn", "what is discarded: " + ", ".join(FILTERS), metavar="NAME")
     threads: int | None = setting(None, "default: one per core", at_least=1)
     output: str | Path | None = setting(None, ".parquet or .jsonl with texts, .tsv with ids", metavar="FILE")
 

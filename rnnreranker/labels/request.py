@@ -88,7 +88,7 @@ def add_similarity_flags(group: Any, shown: Collection[str]) -> None:
 
 def with_flags(name: str, args: Any, kind: type) -> Written:
     """The written form of a flag, with the settings that other flags give. InputError: a setting is given twice."""
-    others = {SOURCE: args.source, PRESET: args.preset}
+    others = {SOURCE: vars(args)[SOURCE], PRESET: args.preset}
     given = command.given(args, RnnParams) | command.given(args, kind)
     given |= {key: value for key, value in others.items() if value is not None}
     given.pop(name, None)

@@ -136,7 +136,7 @@ def _rerankers(args: Any, explained: bool) -> list[Form]:
 
     explained: whether a page shows the reranker, so that it cannot be left out.
     """
-    others = {"from": args.source, "queries": args.queries}
+    others = {"from": vars(args)["from"], "queries": args.queries}
     typed = typed_rnn(args) | {name: value for name, value in others.items() if value is not None}
     if not args.rerank and not typed:
         return [str(RNN) if explained else RNN]

@@ -59,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("train", text, EPILOG, USAGE)
     for title, fields in SHOWN.items():
         group = parser.add_argument_group(title) if title else parser
-        command.add_flags(group, TrainRequest, *fields, output="DIR", device="NAME", fields="NAMES")
+        command.add_flags(group, TrainRequest, *fields)
     return parser
 
 

@@ -63,13 +63,13 @@ class TrainRequest(Request):
             training queries.
     """
 
-    output: str | Path = setting(MISSING, "folder of the trained model")
+    output: str | Path = setting(MISSING, "folder of the trained model", metavar="DIR")
     model: Form = setting("query", f"what is trained, one of {', '.join(names(KIND))}")
     labels: str | Path | SoftLabels | None = setting(None, "file of python -m rnnreranker.labels")
     negatives: str | Path | None = setting(None, "file of python -m rnnreranker.negatives, in place of labels")
     index: str | Path | Index | None = setting(None, f"document vectors, or texts: {INDEX}")
     documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
     topics: str | Path | Mapping[str, str] | None = setting(None, "query texts: file, ir_datasets id, `pydoc/train`")
     encoder: Form | None = setting(
         None, "to begin with: NAME|FOLDER|hub id[:pooling=cls]; none = a new model (default: that of the index)"
@@ -95,7 +95,7 @@ class TrainRequest(Request):
         None, "file of docid<TAB>value in [0, 1], for query:neutrality_weight"
     )
     other_index: bool = setting(False, "take labels that were made from another index")
-    device: str = setting(AUTO, f"cpu, cuda, {AUTO}")
+    device: str = setting(AUTO, f"cpu, cuda, {AUTO}", metavar="NAME")
 
     @cached_property
     def training(self) -> Training:
