@@ -112,6 +112,13 @@ def test_modules_of_their_own_go_to_sentence_transformers(plain: Path, tmp_path:
     assert Encoder.load(encoder.name, **encoder.options).fingerprint == encoder.fingerprint
     with pytest.raises(InputError, match="has a module Dense, so pooling is fixed"):
         Encoder.load(str(tmp_path / "dense"), pooling="cls")
+    from rnnreranker.encode.coder import load_query_encoder
+
+    trained, tokens, _ = load_query_encoder(str(tmp_path / "dense"), 3)  # a training goes on with its projection
+    vectors = trained.eval()(*tokens.pad(tokens.cut(["the cat runs"]))).detach().numpy()
+    np.testing.assert_allclose(vectors, model.encode(["the cat runs"]), atol=2e-6)
+    with pytest.raises(InputError, match="gives 3 numbers by its own linear layer, the index has 4"):
+        load_query_encoder(str(tmp_path / "dense"), 4)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +271,7 @@ def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_p
     np.testing.assert_allclose(other.encode(["cat"]), two.encode(["cat"], normalize_embeddings=unit), atol=2e-6)
     assert Encoder.load(str(folder), truncate_dim=100).dimension == 8
     query_encoder, tokens, _ = load_query_encoder(str(folder), 3)
-    assert query_encoder.projection is None
+    assert len(query_encoder.whole) == 2 + unit
     vectors = query_encoder.eval()(*tokens.pad(tokens.cut(["the cat runs"]))).detach().numpy()
     np.testing.assert_allclose(vectors, theirs.encode(["the cat runs"], normalize_embeddings=unit), atol=2e-6)
 

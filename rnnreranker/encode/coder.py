@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import write_json
 from rnnreranker.encode.in_batches import padded
@@ -23,38 +24,26 @@ TYPE = "rnnreranker-scorer"  # in config.json
 WEIGHTS = "model.safetensors"
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")  # of configurations
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
-INNER = "encoder.transformer."  # names of the weights that stand there
+INNER = "encoder.whole."  # names of the weights that stand there
 
 
 class QueryEncoder(nn.Module):
     """Token numbers to query vectors, (b, d); see `load_query_encoder`.
 
     Args:
-        transformer: of `transformers`, with hidden size h.
-        pooling: "mean" of tokens, or "cls", the first token; normalize: scale vectors to length 1.
-        dimension: d of the document vectors, reached by a linear layer unless it is h or `truncate_dim`.
+        whole: of sentence-transformers: a transformer with hidden size h, its pooling, and perhaps a linear layer and
+            scaling to length 1. Its `truncate_dim` counts after the pooling.
         inverse_temperature: factor of scores, optionally learned.
     """
 
-    def __init__(
-        self,
-        transformer: nn.Module,
-        pooling: str,
-        normalize: bool,
-        dimension: int,
-        inverse_temperature: float = 1.0,
-        learn_temperature: bool = True,
-        truncate_dim: int | None = None,
-    ) -> None:
+    def __init__(self, whole: Any, inverse_temperature: float = 1.0, learn_temperature: bool = True) -> None:
         super().__init__()
-        from sentence_transformers.sentence_transformer.modules import Pooling
-
-        hidden = int(transformer.config.hidden_size)
-        self.transformer, self.pooling_module = transformer, Pooling(hidden, pooling)
-        self.pooling, self.normalize, self.truncate_dim = pooling, normalize, truncate_dim
-        width = min(hidden, truncate_dim or hidden)
-        self.projection = nn.Linear(hidden, dimension) if width != dimension else None
+        self.whole = whole
         self.inverse_temperature = nn.Parameter(torch.tensor(inverse_temperature), requires_grad=learn_temperature)
+
+    @property
+    def transformer(self) -> Any:
+        return self.whole[0].model
 
     @property
     def dense(self) -> QueryEncoder:
@@ -71,10 +60,13 @@ class QueryEncoder(nn.Module):
 
     def pool(self, states: Tensor, attention: Tensor) -> Tensor:
         """(b, d): one vector a query from its token states."""
-        features = {"token_embeddings": states, "attention_mask": attention}
-        pooled: Tensor = self.pooling_module(features)["sentence_embedding"]
-        pooled = pooled[:, : self.truncate_dim] if self.projection is None else self.projection(pooled)
-        return nn.functional.normalize(pooled, dim=1) if self.normalize else pooled
+        _, pooling, *others = self.whole
+        features = pooling({"token_embeddings": states, "attention_mask": attention})
+        features["sentence_embedding"] = features["sentence_embedding"][:, : self.whole.truncate_dim]
+        for module in others:
+            features = module(features)
+        vectors: Tensor = features["sentence_embedding"]
+        return vectors
 
 
 class PromptedTokens:
@@ -120,15 +112,17 @@ def load_query_encoder(
         InputError, UnavailableError: as `find_model`; pooling that is not mean or cls, layers after pooling.
     """
     require("sentence_transformers", "training an encoder", "'rnnreranker[train]'")
-    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
 
     folder = find_model(name)
     own = read_settings(folder.path, folder.known)
     pooling = pooling or own.pooling
-    if own.beyond or pooling not in TRAINED_POOLINGS:
+    if own.beyond not in ("", "Dense") or pooling not in TRAINED_POOLINGS:
+        said = f"has a module {own.beyond}" if own.beyond else f"pooling is {pooling}"
         raise InputError(
-            f"{folder.path}: {f'has a module {own.beyond}' if own.beyond else f'pooling is {pooling}'}; training takes "
-            f"a transformer with pooling={' or '.join(TRAINED_POOLINGS)}"
+            f"{folder.path}: {said}; training takes a transformer with pooling={' or '.join(TRAINED_POOLINGS)}"
         )
     normalize, path = bool(own.normalize if normalize is None else normalize), folder.path / own.transformer
     with loading(path, "an encoder"):
@@ -139,40 +133,41 @@ def load_query_encoder(
             config_kwargs={} if dropout is None else dict.fromkeys(DROPOUTS, dropout),
             do_lower_case=own.lowercase,
         )
-    model = text.model
-    scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
-    encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature, own.truncate_dim)
-    if getattr(model, "pooler", None) is not None:
-        model.pooler.requires_grad_(False)  # plays no part in the vector
     limit = min(value for value in (text.max_seq_length, own.max_length, max_tokens, 512) if value)
-    return encoder, PromptedTokens(text, own.query_prompt, limit), folder.path
-
-
-def write_encoder(
-    folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, max_length: int, projected: bool = True
-) -> None:
-    """Write the encoder as sentence-transformers does; max_length: tokens at which texts are cut.
-
-    A projection becomes a Dense module, which `search` and sentence-transformers apply; Pyserini loads only folders
-    without one. projected: False without projection.
-    """
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules import Dense, Normalize
-
-    tokens.text.max_seq_length = max_length
-    modules: list[Any] = [tokens.text, encoder.pooling_module]
-    layer = encoder.projection if projected else None
-    if layer is not None:
-        weights: dict[str, Any] = {"init_weight": layer.weight.detach(), "init_bias": layer.bias.detach()}
-        modules.append(Dense(layer.in_features, layer.out_features, activation_function=nn.Identity(), **weights))
+    text.max_seq_length = own.max_length or limit  # as before, where its files say so
+    if getattr(text.model, "pooler", None) is not None:
+        text.model.pooler.requires_grad_(False)  # plays no part in the vector
+    hidden, kept, layers = int(text.model.config.hidden_size), own.truncate_dim, list[Any]()
+    if own.beyond:
+        before = SentenceTransformer(str(folder.path), device="cpu", local_files_only=True)
+        layers = [one for one in before if isinstance(one, Dense)]
+    elif min(hidden, kept or hidden) != dimension:
+        layers, kept = [Dense(hidden, dimension, activation_function=nn.Identity())], None
+        say(
+            f"{name}: its vectors have {hidden} dimensions, the index has {dimension}: a projection is added and "
+            "trained with it"
+        )
+    if layers and layers[-1].out_features != dimension:
+        given = f"{layers[-1].out_features} numbers by its own linear layer"
+        raise InputError(f"{folder.path}: gives {given}, the index has {dimension}; expected the same")
     whole = SentenceTransformer(
-        modules=[*modules, *([Normalize()] if encoder.normalize else [])],
-        prompts={"query": tokens.prompt} if tokens.prompt else {},
-        device=str(encoder.inverse_temperature.device),
+        modules=[text, Pooling(hidden, pooling), *layers, *([Normalize()] if normalize else [])],
+        prompts={"query": own.query_prompt} if own.query_prompt else {},
+        device="cpu",
         similarity_fn_name="dot",
-        truncate_dim=encoder.truncate_dim if layer is None else None,
+        truncate_dim=kept,
     )
-    whole.save_pretrained(str(folder), create_model_card=False)
+    scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
+    return QueryEncoder(whole, scale, learn_temperature), PromptedTokens(text, own.query_prompt, limit), folder.path
+
+
+def write_encoder(folder: Path, encoder: QueryEncoder) -> None:
+    """Write the encoder as sentence-transformers does.
+
+    A projection is a Dense module, which `search` and sentence-transformers apply; Pyserini loads only folders without
+    one.
+    """
+    encoder.whole.save_pretrained(str(folder), create_model_card=False)
 
 
 class ScorerNetwork(nn.Module):
@@ -270,8 +265,7 @@ class TrainedScorer:
         config = config_of(folder, TYPE, "--scorer")
         with loading(folder, "a scorer", "train it again"):
             params, self.dimension = ScorerParams.of(config["scorer"]), int(config["dimension"])
-            how = {name: config[name] for name in ("pooling", "normalize")}
-            encoder, self._tokens, _ = load_query_encoder(str(folder / ENCODER), self.dimension, **how)
+            encoder, self._tokens, _ = load_query_encoder(str(folder / ENCODER), self.dimension)
             self.model = CandidateScorer(encoder, self.dimension, params)
             load_rest(self.model, folder / WEIGHTS, INNER)
         self.model.eval().to(device)
@@ -286,10 +280,9 @@ class TrainedScorer:
             return np.asarray(scores[0].double().cpu())
 
 
-def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, max_length: int) -> None:
-    """Write config.json, model.safetensors (scorer, projection, inverse temperature) and encoder/ into a folder."""
-    write_encoder(folder / ENCODER, model.encoder, tokens, max_length, projected=False)
+def write_scorer(folder: Path, model: CandidateScorer) -> None:
+    """Write config.json, model.safetensors (scorer and inverse temperature) and encoder/ into a folder."""
+    write_encoder(folder / ENCODER, model.encoder)
     save_rest(model, folder / WEIGHTS, INNER)
-    how = {"pooling": model.dense.pooling, "normalize": model.dense.normalize}
     about = {"model_type": TYPE, "dimension": model.dimension, "scorer": model.params.to_dict()}
-    write_json(folder / "config.json", about | how)
+    write_json(folder / "config.json", about)

@@ -16,7 +16,6 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.coder import (
@@ -27,7 +26,6 @@ from rnnreranker.encode.coder import (
     write_encoder,
     write_scorer,
 )
-from rnnreranker.encode.model_folder import read_settings
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import labeler_of
 from rnnreranker.methods.retrieve.dense import dense_run
@@ -280,11 +278,6 @@ class CoderLearner(RankedLearner):
         whole = params.random_negatives or params.refresh_every
         self._table = CandidateVectors(source, np.arange(len(source.docids)) if whole else rows)
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
-        if dense.projection is not None:
-            say(
-                f"{start.name}: its vectors have {dense.projection.in_features} dimensions, the index has "
-                f"{source.dimension}: a projection is added and trained with it"
-            )
         self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
         queries = {one.qid: topics[one.qid] for one in (*samples, *checked)}
         self._cut = dict(zip(queries, self._tokens.cut([*queries.values()]), strict=True))
@@ -303,7 +296,7 @@ class CoderLearner(RankedLearner):
         made |= {"validation_queries": len(checked), "candidates_without_vector": lost + more_lost}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
-        super().__init__(start, params, made, [learnt, neutral, dense.pooling, dense.normalize])
+        super().__init__(start, params, made, [learnt, neutral, *start[1:]])
 
     def batch(self, rows: Sequence[str]) -> dict[str, Any]:
         return {"qids": rows}
@@ -365,10 +358,8 @@ class CoderLearner(RankedLearner):
         return [row[: len(one.rows)] for one, row in zip(lists, scores, strict=True)]
 
     def save(self, folder: Path) -> None:
-        assert self.folder is not None
-        length = read_settings(self.folder).max_length or self._tokens.max_length  # as before, where its files say so
         write: Any = write_scorer if isinstance(self.model, CandidateScorer) else write_encoder
-        write(folder, self.model, self._tokens, length)
+        write(folder, self.model)
 
 
 def judged_of(labels: SoftLabels, qid: str) -> dict[str, int]:
