@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels as SoftLabels
     from rnnreranker.labels import smooth_labels as smooth_labels
     from rnnreranker.labels.make import make_labels as make_labels
-    from rnnreranker.methods.rerank import RnnReranker as RnnReranker
+    from rnnreranker.methods.rerank.rnn import RnnReranker as RnnReranker
     from rnnreranker.parts.neighbours import NeighbourGraph as NeighbourGraph
     from rnnreranker.parts.neighbours import open_neighbours as open_neighbours
     from rnnreranker.parts.postings.word_weights import label_distribution as label_distribution

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from rnnreranker.labels.methods.base import ContextLabeler as ContextLabeler
     from rnnreranker.labels.methods.base import JudgedContext as JudgedContext
     from rnnreranker.labels.methods.base import Labeler as Labeler
-    from rnnreranker.methods.expand import Expander as Expander
-    from rnnreranker.methods.feedback import Feedback as Feedback
-    from rnnreranker.methods.rerank import Candidates as Candidates
-    from rnnreranker.methods.rerank import Query as Query
-    from rnnreranker.methods.rerank import Reranker as Reranker
-    from rnnreranker.methods.retrieve import Retriever as Retriever
+    from rnnreranker.methods.expand.base import Expander as Expander
+    from rnnreranker.methods.feedback.base import Feedback as Feedback
+    from rnnreranker.methods.rerank.base import Candidates as Candidates
+    from rnnreranker.methods.rerank.base import Query as Query
+    from rnnreranker.methods.rerank.base import Reranker as Reranker
+    from rnnreranker.methods.retrieve.base import Retriever as Retriever
     from rnnreranker.parts.base import Part as Part
     from rnnreranker.train.losses import Loss as Loss
     from rnnreranker.train.losses import log_shares as log_shares

@@ -9,7 +9,7 @@ from array_vectors import ArrayVectors
 from rnnreranker import QueryVectors, Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params, names
-from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.methods.rerank.rnn import RnnReranker
 from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph

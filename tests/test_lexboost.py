@@ -10,8 +10,7 @@ import pytest
 from rnnreranker import Run, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
-from rnnreranker.methods.rerank import make_reranker
-from rnnreranker.methods.rerank.lexboost import LexboostParams, boosted
+from rnnreranker.methods.rerank.lexboost import LexboostParams, LexboostReranker, boosted
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
@@ -58,7 +57,7 @@ def expected(run: Run, graph: NeighbourGraph, qid: str, k: int, weight: float, c
 @pytest.mark.parametrize(("k", "weight", "context"), [(16, 0.7, 1000), (4, 0.2, 1000), (16, 0.5, 9), (1, 0.0, 1000)])
 def test_scores_are_those_of_the_equation(graph: NeighbourGraph, run: Run, k: int, weight: float, context: int) -> None:
     params = LexboostParams(k=k, lam=weight, context=context)
-    found = make_reranker("lexboost", Inputs(neighbours=graph), params).rerank(run)
+    found = LexboostReranker(Inputs(neighbours=graph), params).rerank(run)
     for qid in run:
         wanted = expected(run, graph, qid, k, weight, context)
         head = found[qid][: len(wanted)]
@@ -74,10 +73,10 @@ def test_a_document_in_its_own_row_is_no_neighbour() -> None:
 def test_what_the_graph_does_not_have(graph: NeighbourGraph, run: Run) -> None:
     strange = Run.from_dict({"q0": {"d0": 3.0, "elsewhere": 2.0, "d1": 1.0}})
     with pytest.raises(InputError, match=r"1 of 3 docids in the run are not in the index \(first: elsewhere\)"):
-        make_reranker("lexboost", Inputs(neighbours=graph)).rows_of(strange)
-    kept = make_reranker("lexboost", Inputs(neighbours=graph), missing="skip").rerank(strange)
+        LexboostReranker(Inputs(neighbours=graph)).rows_of(strange)
+    kept = LexboostReranker(Inputs(neighbours=graph), missing="skip").rerank(strange)
     assert kept.ranked("q0") == ["d0", "d1", "elsewhere"]
     with pytest.raises(InputError, match=r"k=17: expected at most 16, the neighbours that .* has of a docum"):
-        make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(k=17))
-    assert make_reranker("lexboost", Inputs(neighbours=graph)).needs == {"neighbours", "run scores"}
-    assert len(make_reranker("lexboost", Inputs(neighbours=graph)).rerank(Run.from_dict({"q0": {}})).ranked("q0")) == 0
+        LexboostReranker(Inputs(neighbours=graph), LexboostParams(k=17))
+    assert LexboostReranker(Inputs(neighbours=graph)).needs == {"neighbours", "run scores"}
+    assert len(LexboostReranker(Inputs(neighbours=graph)).rerank(Run.from_dict({"q0": {}})).ranked("q0")) == 0

@@ -16,7 +16,7 @@ from rnnreranker.base.java import start_java
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.topics import load_topics
-from rnnreranker.methods.feedback import Feedback
+from rnnreranker.methods.feedback.base import Feedback
 from rnnreranker.methods.retrieve.bm25 import LuceneParams
 
 pytestmark = pytest.mark.jvm

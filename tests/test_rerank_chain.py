@@ -13,9 +13,9 @@ from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.base.settings import Params, setting
-from rnnreranker.methods.rerank import Candidates, Query, Reranker, make_reranker
+from rnnreranker.methods.rerank.base import Candidates, ContextParams, Query, Reranker
 
 
 def made(scale: float = 1.0) -> tuple[ArrayVectors, QueryVectors, Run]:
@@ -33,7 +33,7 @@ def made(scale: float = 1.0) -> tuple[ArrayVectors, QueryVectors, Run]:
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 def test_encoder_gives_what_rnn_gave_with_lambda_1_on_raw_scores(scale: float) -> None:
     source, queries, run = made(scale)
-    found = make_reranker("encoder", source).rerank(run, queries)
+    found = find("reranker", "encoder")(source).rerank(run, queries)
     theirs = RnnReranker(source, RnnParams(lam=1.0, context=1000, scale="none")).rerank(run, queries)
     for qid in run:
         assert found.ranked(qid) == theirs.ranked(qid)
@@ -45,12 +45,12 @@ def test_encoder_gives_what_rnn_gave_with_lambda_1_on_raw_scores(scale: float) -
 def test_a_reranker_takes_up_where_the_one_before_left_off(scale: float, tmp_path: Path) -> None:
     """The head of the second is that of the first's order; through a file in between nothing changes but the scores."""
     source, queries, run = made(scale)
-    first = make_reranker("encoder", source, make_params("reranker", "encoder", {"context": 30})).rerank(run, queries)
+    first = find("reranker", "encoder")(source, ContextParams(context=30)).rerank(run, queries)
     first.write(tmp_path / "first.txt")
     read = Run.read(tmp_path / "first.txt")
     assert {qid: read.ranked(qid) for qid in read} == {qid: first.ranked(qid) for qid in first}
     for name in ("rnn", "zhong", "jaccard-plain", "regularise"):
-        second = make_reranker(name, source, make_params("reranker", name, {"context": 10}))
+        second = find("reranker", name)(source, make_params("reranker", name, {"context": 10}))
         found = second.rerank(first, queries)
         for qid in run:
             assert set(found.ranked(qid)[:10]) == set(first.ranked(qid)[:10])

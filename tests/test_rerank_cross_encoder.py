@@ -13,10 +13,9 @@ import pytest
 
 from rnnreranker import Run
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.encode.params import CrossEncoderParams
-from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.search.__main__ import main
 from tests.tiny_encoder import files_of, make_cross_encoder, make_index, make_run, make_source, make_texts, make_topics
 
@@ -136,15 +135,15 @@ def test_from_python_the_order_of_the_run_changes_nothing(world: Path, calls: li
     inputs = Inputs(topics=make_topics(), texts=make_texts())
     params = make_params("reranker", "cross-encoder", {"model": f"{world}/one", "max_length": 32})
     run = make_run()
-    found = make_reranker("cross-encoder", inputs, params, threads=1).rerank(run)
+    found = find("reranker", "cross-encoder")(inputs, params, threads=1).rerank(run)
     backwards = Run.from_dict({qid: {docid: -score for docid, score in run[qid]} for qid in reversed(run.qids)})
     calls.clear()
-    again = make_reranker("cross-encoder", inputs, params, threads=4).rerank(backwards)
+    again = find("reranker", "cross-encoder")(inputs, params, threads=4).rerank(backwards)
     assert calls == []
     assert {qid: again[qid] for qid in run} == {qid: found[qid] for qid in run}
     for path in home.rglob("pairs/**/*.npz"):  # damaged files are no scores
         path.write_bytes(path.read_bytes()[:-7])
-    computed = make_reranker("cross-encoder", inputs, params, threads=4).rerank(backwards)
+    computed = find("reranker", "cross-encoder")(inputs, params, threads=4).rerank(backwards)
     assert len(calls) == 24
     assert {qid: computed[qid] for qid in run} == {qid: found[qid] for qid in run}
     scorer = PairScorer.load(f"{world}/one", **CrossEncoderParams(max_length=32).to_dict())
@@ -194,8 +193,7 @@ def test_bad_input_is_refused_before_work(world: Path, tmp_path: Path) -> None:
     texts = make_texts()
     del texts["d3"]
     with pytest.raises(InputError, match=r"1 of 59 docids in the run have no text \(first: d3\)"):
-        make_reranker(
-            "cross-encoder",
+        find("reranker", "cross-encoder")(
             Inputs(topics=make_topics(), texts=texts),
             make_params("reranker", "cross-encoder", {"model": f"{world}/one"}),
         ).rerank(make_run())

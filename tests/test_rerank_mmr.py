@@ -10,8 +10,7 @@ from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, Run
 from rnnreranker.base.method import make_params
-from rnnreranker.methods.rerank import make_reranker
-from rnnreranker.methods.rerank.mmr import MmrParams, falling, marginal, similarities
+from rnnreranker.methods.rerank.mmr import MmrParams, MmrReranker, falling, marginal, similarities
 
 # inner products: a.b 1, a.c .6, b.c .6, a.d 0, b.d 0, c.d .8
 FOUR = {"a": [1.0, 0.0], "b": [1.0, 0.0], "c": [0.6, 0.8], "d": [0.0, 1.0]}
@@ -20,7 +19,7 @@ FOUR = {"a": [1.0, 0.0], "b": [1.0, 0.0], "c": [0.6, 0.8], "d": [0.0, 1.0]}
 def rerank(run: dict[str, float], vectors: dict[str, list[float]], **values: Any) -> list[tuple[str, float]]:
     """The run of one query after it; no query vector is asked for."""
     source = ArrayVectors(np.array(list(vectors.values())), list(vectors))
-    return make_reranker("mmr", source, make_params("reranker", "mmr", values)).rerank(Run.from_dict({"q": run}))["q"]
+    return MmrReranker(source, make_params("reranker", "mmr", values)).rerank(Run.from_dict({"q": run}))["q"]
 
 
 def order(found: list[tuple[str, float]]) -> list[str]:
@@ -55,7 +54,7 @@ def test_of_equal_values_the_earlier_is_taken_and_the_written_order_is_that_of_t
     vectors = {"z": [1.0, 0.0, 0.0], "m": [0.0, 1.0, 0.0], "a": [0.0, 0.0, 1.0], "b": [0.0, 0.0, 1.0]}
     source = ArrayVectors(np.array(list(vectors.values())), list(vectors))
     run = Run.from_dict({"q": {"z": 4.0, "m": 3.0, "b": 2.0, "a": 1.0}})
-    found = make_reranker("mmr", source, MmrParams(lam=0.0)).rerank(run)
+    found = MmrReranker(source, MmrParams(lam=0.0)).rerank(run)
     assert found.ranked("q") == ["z", "m", "b", "a"]  # 0, 0, 0, -1
     scores = [score for _, score in found["q"]]
     assert (np.diff(scores) < 0).all()
@@ -67,12 +66,12 @@ def test_of_equal_values_the_earlier_is_taken_and_the_written_order_is_that_of_t
 def test_one_candidate_none_and_all_alike() -> None:
     assert rerank({"a": 5.0}, FOUR) == [("a", 0.0)]  # a constant is no relevance
     source = ArrayVectors(np.ones((3, 2)), ["a", "b", "c"])
-    assert make_reranker("mmr", source).rerank(Run.from_dict({})).to_dict() == {}
+    assert MmrReranker(source).rerank(Run.from_dict({})).to_dict() == {}
     of_others = Run.from_dict({"q": {"gone": 1.0}, "p": {"a": 1.0}})
-    assert make_reranker("mmr", source, missing="skip").rerank(of_others).ranked("q") == ["gone"]
-    same = make_reranker("mmr", source).rerank(Run.from_dict({"q": {"c": 3.0, "a": 2.0, "b": 1.0}}))
+    assert MmrReranker(source, missing="skip").rerank(of_others).ranked("q") == ["gone"]
+    same = MmrReranker(source).rerank(Run.from_dict({"q": {"c": 3.0, "a": 2.0, "b": 1.0}}))
     assert same.ranked("q") == ["c", "a", "b"]
-    equal = make_reranker("mmr", source).rerank(Run.from_dict({"q": {"c": 1.0, "a": 1.0, "b": 1.0}}))
+    equal = MmrReranker(source).rerank(Run.from_dict({"q": {"c": 1.0, "a": 1.0, "b": 1.0}}))
     assert [score for _, score in equal["q"]] == pytest.approx([0.0, 0.0, 0.0])
     assert equal.ranked("q") == ["a", "b", "c"]
 
@@ -80,18 +79,18 @@ def test_one_candidate_none_and_all_alike() -> None:
 @pytest.mark.parametrize("weight", [0.3, 0.5, 0.7])
 def test_no_scale_counts(weight: float, collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
     source, _, run = collection
-    expected = make_reranker("mmr", source, MmrParams(lam=weight)).rerank(run)
+    expected = MmrReranker(source, MmrParams(lam=weight)).rerank(run)
     larger = ArrayVectors(source.vectors * 37.5, source.docids)
     moved = Run.from_dict({qid: {docid: 250.0 * score - 9000.0 for docid, score in run[qid]} for qid in run})
     for vectors, other in ((larger, run), (source, moved), (larger, moved)):
-        found = make_reranker("mmr", vectors, MmrParams(lam=weight)).rerank(other)
+        found = MmrReranker(vectors, MmrParams(lam=weight)).rerank(other)
         for qid in run:
             assert found.ranked(qid) == expected.ranked(qid)
             assert [score for _, score in found[qid]][:60] == pytest.approx(
                 [score for _, score in expected[qid]][:60], abs=1e-6
             )
     huge = ArrayVectors(source.vectors * np.float32(1e30), source.docids)
-    assert make_reranker("mmr", huge).rerank(run).ranked("q3") == make_reranker("mmr", source).rerank(run).ranked("q3")
+    assert MmrReranker(huge).rerank(run).ranked("q3") == MmrReranker(source).rerank(run).ranked("q3")
 
 
 def test_it_is_the_greedy_choice_of_loops(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:

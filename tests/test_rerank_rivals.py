@@ -14,7 +14,6 @@ from rnnreranker import QueryVectors, RnnParams, Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, choose, find, make_params, names
 from rnnreranker.methods.feedback.rocchio import RocchioParams
-from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.prf import PrfParams
 from rnnreranker.methods.rerank.regularise import RegulariseParams, regularised
@@ -30,7 +29,7 @@ def rerank(name: str, query: list[float], candidates: dict[str, list[float]], **
     source = ArrayVectors(np.array(list(candidates.values())), list(candidates))
     scores = {docid: float(np.dot(query, vector)) for docid, vector in candidates.items()}
     queries = QueryVectors(("q",), np.array([query], dtype=np.float32))
-    reranker = make_reranker(name, source, make_params("reranker", name, values))
+    reranker = find("reranker", name)(source, make_params("reranker", name, values))
     return reranker.rerank(Run.from_dict({"q": scores}), queries)["q"]
 
 
@@ -113,7 +112,7 @@ def test_plain_jaccard_is_rnn_but_for_reciprocity(
 def _plain(vectors: np.ndarray, params: RnnParams, base: np.ndarray | None = None) -> np.ndarray:
     """(n,): the scores of `jaccard-plain` for a context, query first."""
     docids = np.array([f"d{i}" for i in range(1, len(vectors))], dtype=object)
-    reranker = make_reranker("jaccard-plain", Inputs(), params)
+    reranker = find("reranker", "jaccard-plain")(Inputs(), params)
     return reranker.scores(Query("q", None, vectors[0]), Candidates(docids, base, vectors=vectors[1:]))
 
 
@@ -142,21 +141,21 @@ def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
     source, queries, entries = collection
     run = Run.from_dict(entries)
     with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 12"):
-        make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
+        find("reranker", name)(source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
     with pytest.raises(InputError, match=r"4 of \d+ queries have no vector \(first: q1, q2, q3\)"):
-        make_reranker(name, source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
+        find("reranker", name)(source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
     with pytest.raises(InputError, match="query vectors are needed and were not given"):
-        make_reranker(name, source).rerank(run)
+        find("reranker", name)(source).rerank(run)
     with pytest.raises(InputError, match="the vector of query q0 has NaN or infinite values"):
-        make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors * np.nan))
+        find("reranker", name)(source).rerank(run, QueryVectors(queries.qids, queries.vectors * np.nan))
     first = next(iter(entries["q0"]))
     broken = ArrayVectors(source.vectors.copy(), source.docids)
     broken.vectors[broken.rows([first])] = np.inf
     with pytest.raises(InputError, match=f"the vector of {first} has NaN or infinite values"):
-        make_reranker(name, broken).rerank(run, queries)
+        find("reranker", name)(broken).rerank(run, queries)
     lost = Run.from_dict({"q0": {"gone": 9.0, **entries["q0"], "away": -9.0}})
     with pytest.raises(InputError, match=r"2 of 4 docids in the run are not in the index \(first: "):
-        make_reranker(name, source).rows_of(lost)
+        find("reranker", name)(source).rows_of(lost)
 
 
 def test_bad_parameters_are_named_all_at_once() -> None:
@@ -171,7 +170,7 @@ def test_bad_parameters_are_named_all_at_once() -> None:
     with pytest.raises(InputError, match="preset tas-b: not known"):
         make_params("reranker", "zhong", {}, "tas-b")
     with pytest.raises(InputError, match="rerank zhong: got RnnParams, expected ZhongParams"):
-        make_reranker("zhong", ArrayVectors(np.zeros((0, 2)), []), RnnParams())
+        find("reranker", "zhong")(ArrayVectors(np.zeros((0, 2)), []), RnnParams())
 
 
 def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:

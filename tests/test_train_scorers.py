@@ -20,12 +20,12 @@ from tiny_encoder import (
 )
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.encode.coder import CandidateScorer, ScorerNetwork, TrainedScorer
 from rnnreranker.encode.kinds import Encoder
 from rnnreranker.encode.params import ScorerParams
 from rnnreranker.labels import SoftLabels
-from rnnreranker.methods.rerank import Reranker, make_reranker
+from rnnreranker.methods.rerank.base import Reranker
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
@@ -43,7 +43,7 @@ def small(kind: str, **others: object) -> ScorerParams:
 
 def reranker(model: Path, source: VectorSource, topics: dict[str, str], **values: object) -> Reranker:
     params = make_params("reranker", "scorer", {"model": str(model), **values})
-    return make_reranker("scorer", Inputs(topics=topics, vectors=source), params)
+    return find("reranker", "scorer")(Inputs(topics=topics, vectors=source), params)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
     with pytest.raises(InputError, match=r"scores vectors of 32 dimensions, the index has 20"):
         reranker(tmp_path / "out", make_source(tmp_path / "narrow", 20), make_topics())
     with pytest.raises(InputError, match=r"rerank scorer: which\? write scorer:model"):
-        make_reranker("scorer", source)
+        find("reranker", "scorer")(source)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     config["scorer"]["blocks"] = 3
     other = {**config, "scorer": {**config["scorer"], "rate": 1e-4}}

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import InputError, array_of, require
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.methods.rerank.rnn import RnnReranker
 from rnnreranker.parts.vectors import QueryVectors
 from rnnreranker.parts.vectors.faiss_folder import FaissVectors
 from rnnreranker.rnn.hits import params_of

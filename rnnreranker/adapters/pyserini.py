@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, array_of, count_of
 from rnnreranker.base.java import check_fork
-from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.methods.rerank.rnn import RnnReranker
 from rnnreranker.parts.neighbours import NeighbourGraph
 from rnnreranker.parts.vectors import QueryVectors, VectorSource, open_vectors
 from rnnreranker.rnn import RnnParams

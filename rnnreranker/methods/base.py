@@ -16,7 +16,7 @@ from rnnreranker.parts.vectors.of_run import check_missing, query_rows, vector_r
 from rnnreranker.parts.vectors.together import notice_mismatch
 
 if TYPE_CHECKING:
-    from rnnreranker.methods.feedback import Feedback
+    from rnnreranker.methods.feedback.base import Feedback
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
@@ -37,13 +37,13 @@ class SearchMethod(ABC):
         feedback: makes the queries of a second search; None = one search.
 
     Raises:
-        InputError: another `missing`, parameters of another method, unusable device or feedback.
+        InputError: another `missing`, parameters of another method, unusable device.
     """
 
     kind: ClassVar[str]  # the verb, for messages
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
-    over: ClassVar[str] = ""  # of `feedback.base.OVER`; "" = no second search
+    over: ClassVar[str] = ""  # one of `Feedback.over`; "" = no second search
     Params: ClassVar[type[settings.Params]] = settings.Params
     takes_device: ClassVar[bool] = False
 
@@ -64,8 +64,6 @@ class SearchMethod(ABC):
             raise InputError(f"vectors={brief(inputs)}: expected what open_vectors returns, a graph or Inputs")
         if device is not None and not self.takes_device:
             raise InputError(f"device={device}: {self.name} takes none, it computes on the processor")
-        if feedback is not None and self.over not in feedback.over:
-            raise InputError(f"{self.kind} {self.name}: cannot search again by {feedback.name}")
         params = self.Params.of(params, "params") if isinstance(params, Mapping) else params
         self.inputs = inputs if isinstance(inputs, Inputs) else Inputs(vectors=inputs)
         self.params: Any = settings_of(self, self.kind, params)
@@ -80,13 +78,11 @@ class SearchMethod(ABC):
 
     @property
     def vectors(self) -> VectorSource:
-        source: VectorSource = self.inputs.vectors
-        return source
+        return self.inputs.vectors
 
     @property
     def graph(self) -> NeighbourGraph:
-        graph: NeighbourGraph = self.inputs.neighbours
-        return graph
+        return self.inputs.neighbours
 
     def vectors_of(self, run: Run, given: QueryVectors | None = None) -> Any:
         """(Q, d) float32 of the queries of a run, Q None if not needed; a notice reports vectors that do not match.

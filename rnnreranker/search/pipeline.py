@@ -22,9 +22,9 @@ from rnnreranker.search.request import GRAPH, KINDS, SearchRequest
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.methods.expand import Expander
-    from rnnreranker.methods.rerank import Reranker
-    from rnnreranker.methods.retrieve import Retriever
+    from rnnreranker.methods.expand.base import Expander
+    from rnnreranker.methods.rerank.base import Reranker
+    from rnnreranker.methods.retrieve.base import Retriever
     from rnnreranker.runs import Run
 
 

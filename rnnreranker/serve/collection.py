@@ -13,7 +13,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.jobs import one_blas_thread
 from rnnreranker.index.opening import open_index
-from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.methods.rerank.rnn import RnnReranker
 from rnnreranker.rnn import warm_up
 from rnnreranker.runs import Run
 from rnnreranker.search.explain.neighbourhood import taken_apart

@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError, array_of, count_of, require
 from rnnreranker.base.files import DESCRIPTION
 from rnnreranker.base.method import as_list, choose
 from rnnreranker.index.opening import Index, open_index
-from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.methods.rerank.rnn import RnnReranker
 from rnnreranker.parts.neighbours.graph import PART, NeighbourGraph
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.parts.vectors.ids import Ids

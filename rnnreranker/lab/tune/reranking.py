@@ -24,7 +24,7 @@ from rnnreranker.evaluate.scores import check_judged
 from rnnreranker.lab.shared import judged_topics, read_query_set
 from rnnreranker.lab.tune.request import Space, TuneRequest, check
 from rnnreranker.lab.tune.trials import Rows, Search, Tuned, Values, held_out_of, notice_if_few, search
-from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.methods.rerank.rnn import RnnReranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
 

@@ -21,7 +21,7 @@ from rnnreranker.parts.postings.word_weights import CollectionWeights, SharedWor
 
 if TYPE_CHECKING:
     from rnnreranker.encode.words.scorer import TermScorer
-    from rnnreranker.methods.rerank import Reranker
+    from rnnreranker.methods.rerank.base import Reranker
 
 RNN = "rnn"
 

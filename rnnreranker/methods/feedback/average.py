@@ -29,8 +29,7 @@ class AverageFeedback(Feedback):
     Params = AverageParams
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        mean: np.ndarray = np.concatenate((query[None], documents)).mean(axis=0)
-        return mean
+        return np.concatenate((query[None], documents)).mean(axis=0)
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
         from scipy.sparse import csr_matrix

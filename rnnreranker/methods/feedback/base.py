@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,24 +11,25 @@ from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, methods, settings_of
 
-if TYPE_CHECKING:
-    from rnnreranker.parts.tokens.neighbours import Lexicon
-
-OVER = ("vectors", "impacts", "words", "tokens")  # what queries and documents are to a retriever
-
 
 class Feedback:
-    """Makes a second query of a first one and of its first documents.
+    """Makes a second query of a first one and of its first n >= 1 documents, best first.
 
     params: of the class `Params`, None = the defaults; InputError for those of another method.
 
-    A subclass in its own file is a method: it sets `name`, `over` and `Params`, and implements what `over` names:
-    `of_vectors`, `of_impacts`, `of_tokens`, `set_words`; and `depth` if that is not its setting `fb_docs`.
+    A subclass in its own file is a method: it sets `name`, `over` and `Params`, implements what `over` names, and
+    `depth` if that is not its setting `fb_docs`:
+
+        of_vectors(query, documents): the new query, (d,) float32, of (d,) and (n, d) float32
+        of_impacts(query, documents, scores): the new query, (1, V) CSR float32, of (1, V), (n, V) and (n,) float64
+        of_tokens(query, rows, lexicon): the new query's tokens, (p, d) float32, and their weights, (p,) float64, of
+            (q, d) float32, q >= 1, and (n,) int64, documents with tokens in `lexicon.source`
+        set_words(searcher): makes a LuceneSearcher, ours or Pyserini's, search with Anserini's feedback
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
-    over: ClassVar[frozenset[str]]  # of OVER
+    over: ClassVar[frozenset[str]]  # vectors, impacts, words, tokens: what queries and documents are to a retriever
     Params: ClassVar[type[settings.Params]] = settings.Params
 
     def __init__(self, params: Any = None) -> None:
@@ -36,28 +37,7 @@ class Feedback:
 
     def depth(self, over: str) -> int:
         """How many documents of the first search are read."""
-        return int(self.params.fb_docs)
-
-    def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """(d,) float32: the new query, of a query (d,) float32 and documents (n, d) float32, n >= 1, best first."""
-        raise NotImplementedError
-
-    def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
-        """(1, V) CSR float32: the new query, of a query (1, V) and documents (n, V), CSR float32, n >= 1, best first,
-        with scores (n,) float64.
-        """
-        raise NotImplementedError
-
-    def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
-        """The new query's tokens (p, d) float32 and their weights (p,) float64.
-
-        query: (q, d) float32, q >= 1; rows: (n,) int64, n >= 1, documents with tokens in `lexicon.source`, best first.
-        """
-        raise NotImplementedError
-
-    def set_words(self, searcher: Any) -> None:
-        """Make a LuceneSearcher, ours or Pyserini's, search with Anserini's feedback."""
-        raise NotImplementedError
+        return self.params.fb_docs
 
 
 def heaviest(rows: Any, count: int) -> Any:

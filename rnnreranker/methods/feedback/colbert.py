@@ -101,5 +101,4 @@ def centroids(passages: Sequence[np.ndarray], clusters: int) -> np.ndarray:
     with ThreadpoolController().limit(limits=1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         means.fit(tokens)
-    means_of_clusters: np.ndarray = means.cluster_centers_[np.unique(means.labels_)]
-    return means_of_clusters
+    return means.cluster_centers_[np.unique(means.labels_)]

@@ -16,14 +16,13 @@ import numpy as np
 from rnnreranker.base import settings
 from rnnreranker.base.command import progress, say
 from rnnreranker.base.errors import InputError, argument
-from rnnreranker.base.method import Inputs, find
 from rnnreranker.methods.base import SearchMethod
 from rnnreranker.parts.vectors.exact import all_finite
 from rnnreranker.parts.vectors.of_run import notice_missing
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
 
@@ -222,9 +221,3 @@ def _check_finite(candidates: Candidates) -> None:
     if candidates.vectors is not None and not all_finite(candidates.vectors):
         docid = candidates.docids[np.flatnonzero(~np.isfinite(candidates.vectors).all(axis=1))[0]]
         raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
-
-
-def make_reranker(name: str, inputs: Inputs | VectorSource, params: Any = None, **options: Any) -> Reranker:
-    """The reranker of a name; arguments as in `Reranker`; InputError: unknown name."""
-    made: Reranker = find("reranker", name)(inputs, params, **options)
-    return made

@@ -53,5 +53,4 @@ def boosted(scores: np.ndarray, rows: np.ndarray, near: np.ndarray, weight: floa
     positions = order[np.minimum(np.searchsorted(rows, near, sorter=order), len(rows) - 1)]
     known = (rows[positions] == near) & (near != rows[:, None])
     means = np.where(known, scores[positions], 0.0).sum(axis=1) / near.shape[1]
-    mixed: np.ndarray = weight * scores + (1.0 - weight) * means
-    return mixed
+    return weight * scores + (1.0 - weight) * means

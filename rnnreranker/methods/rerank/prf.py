@@ -19,7 +19,7 @@ from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.runs.head import order_by_score
 
 if TYPE_CHECKING:
-    from rnnreranker.methods.feedback import Feedback
+    pass
 
 NEEDS = {  # what queries and candidates are compared by → what is read
     "vectors": frozenset({"run scores", "query vectors", "vectors"}),
@@ -78,7 +78,7 @@ class PrfReranker(LateReranker):
 
     def prepare(self) -> None:
         chosen = self.params.chosen
-        self.feedback: Feedback = chosen.method(chosen.params)
+        self.feedback: Any = chosen.method(chosen.params)
         self.needs = self.needs_with(self.params)  # type: ignore[misc]  # of this one, not of the method
 
     def describe(self) -> dict[str, Any]:

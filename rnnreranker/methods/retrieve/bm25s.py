@@ -26,5 +26,4 @@ class Bm25sRetriever(Retriever):
     def search(self, queries: Any, hits: int) -> Hits:
         k1, b = self.params.k1, self.params.b
         weigh = partial(bm25_weights, k1=k1, b=b)
-        best: Hits = self.part.search(queries, hits, self.threads, ("bm25", k1, b), weigh)
-        return best
+        return self.part.search(queries, hits, self.threads, ("bm25", k1, b), weigh)

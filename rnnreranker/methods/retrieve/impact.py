@@ -53,8 +53,7 @@ class ImpactRetriever(Retriever):
         return self.query_impacts(self.part, list(self.inputs.topics.values()))
 
     def search(self, queries: Any, hits: int) -> Hits:
-        best: Hits = self.part.search(queries, hits, self.threads)
-        return best
+        return self.part.search(queries, hits, self.threads)
 
     def queries_again(self, queries: Any, hits: Hits) -> QueryImpacts:
         from scipy.sparse import csr_matrix, vstack

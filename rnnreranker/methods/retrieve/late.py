@@ -60,15 +60,13 @@ class LateRetriever(Retriever):
         self._neighbours()
 
     def queries(self) -> QueryTokens:
-        queries: QueryTokens = self.inputs.query_tokens
-        return queries
+        return self.inputs.query_tokens
 
     def search(self, queries: Any, hits: int) -> Hits:
         propose, neighbours, weights = None, self._neighbours(), getattr(queries, "weights", None)
         if neighbours is not None:
             propose = partial(neighbours.documents, depth=self.params.depth, nprobe=self.params.nprobe)
-        best: Hits = self.part.search(queries.vectors, queries.offsets, hits, self.threads, weights, propose)
-        return best
+        return self.part.search(queries.vectors, queries.offsets, hits, self.threads, weights, propose)
 
     def queries_again(self, queries: Any, hits: Hits) -> QueryTokens:
         lexicon = Lexicon(self.part, self._neighbours(), self.params.nprobe)

@@ -45,5 +45,4 @@ class TfIdfRetriever(Retriever):
         weigh: Any = paper_weights
         if self.params.variant == "cosine":
             weigh, queries = cosine_weights(self.part.counts, queries)
-        best: Hits = self.part.search(queries, hits, self.threads, self.params.variant, weigh)
-        return best
+        return self.part.search(queries, hits, self.threads, self.params.variant, weigh)

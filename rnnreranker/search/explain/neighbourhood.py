@@ -22,7 +22,7 @@ from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score, why_useless
 
 if TYPE_CHECKING:
-    from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.methods.rerank.rnn import RnnReranker
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.runs import Run
 

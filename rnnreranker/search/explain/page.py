@@ -21,7 +21,7 @@ from rnnreranker.search.show import first_line
 
 if TYPE_CHECKING:
     from rnnreranker.index.opening import Index
-    from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.methods.rerank.rnn import RnnReranker
     from rnnreranker.runs import Run
 
 USUAL: dict[str, Any] = {"source": "", "useless": "", "grades": {}, "relevant_from": 1}  # of a page without judgements
