@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -109,23 +110,36 @@ class TermsPart(EncodedPart):
         return TermSource(at, described)
 
     def encoded(self, documents: Sequence[Document]) -> Block:
-        return _lines(self._encoder.words([document.text for document in documents]))
+        number = defaultdict[str, int]()
+        number.default_factory = number.__len__  # numbers new words in their order
+        counts = count_words(self._encoder.words([document.text for document in documents]), number)
+        return {**arrays_in(counts), "words": _lines(number)}
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
-        return _lines([word for word, n in own.items() for _ in range(n)] for own in self._old.words_of(rows))
+        counts = self._old.fetch(rows)
+        used, indices = np.unique(counts.indices, return_inverse=True)
+        words = [self._old.vocabulary[number] for number in used.tolist()]
+        return {**arrays_in(counts), "indices": indices, "words": _lines(words)}
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        def blocks() -> Iterator[list[list[str]]]:
-            for block in self.stored():
-                yield [line.split() for line in block["words"].tobytes().decode().split("\n")]
+        def words_of(block: Block) -> list[str]:
+            return block["words"].tobytes().decode().split("\n")[:-1]
 
-        words = sorted({word for block in blocks() for own in block for word in own})
+        words = sorted(set[str]().union(*map(words_of, self.stored())))
         if not words:
             raise InputError(f"no document has a word; expected texts in the language {self.params.language}")
         number, path = {word: rank for rank, word in enumerate(words)}, folder / self.folder
-        documents = write_postings(path, lambda: (count_words(one, number) for one in blocks()), len(words), False)
+
+        def blocks() -> Iterator[csr_matrix]:
+            for block in self.stored():
+                numbers = np.array([number[word] for word in words_of(block)], dtype=np.int32)
+                counts = matrix_of({**block, "indices": numbers[block["indices"]]}, len(words))
+                counts.sort_indices()
+                yield counts
+
+        documents = write_postings(path, blocks, len(words), False)
         postings = int(documents.sum())
-        (path / VOCABULARY).write_text("".join(f"{word}\n" for word in words), encoding="utf-8", newline="\n")
+        (path / VOCABULARY).write_bytes(_lines(words).tobytes())
         say(f"terms: {counted(len(words), 'word')}, {postings / count:.1f} different ones a document")
         return {
             "encoder": {"name": self._encoder.package, "fingerprint": self._encoder.fingerprint},
@@ -134,5 +148,6 @@ class TermsPart(EncodedPart):
         }
 
 
-def _lines(documents: Any) -> Block:
-    return {"words": np.frombuffer("\n".join(map(" ".join, documents)).encode(), np.uint8)}
+def _lines(words: Iterable[str]) -> np.ndarray:
+    """The bytes of words, one a line."""
+    return np.frombuffer("".join(f"{word}\n" for word in words).encode(), np.uint8)

@@ -272,17 +272,18 @@ def word_use(queries: csr_matrix, document_frequencies: np.ndarray, documents: i
 
 
 def count_words(documents: Sequence[Sequence[str]], number: Mapping[str, int]) -> csr_matrix:
-    """(n, V) int64 CSR: counts of the known words, ascending, of documents; number: word → its number.
+    """(n, V) int32 CSR: counts of the words, ascending, of documents; number: word → its number.
 
-    >>> count_words([["b", "a", "b", "c"], []], {"a": 0, "b": 1}).toarray().tolist()
+    >>> count_words([["b", "a", "b"], []], {"a": 0, "b": 1}).toarray().tolist()
     [[1, 2], [0, 0]]
     """
     from scipy.sparse import csr_matrix
 
-    known = [[number[word] for word in own if word in number] for own in documents]
-    numbers = np.fromiter(itertools.chain.from_iterable(known), dtype=np.int32)
-    offsets = np.cumsum([0, *map(len, known)])
-    counts = csr_matrix((np.ones(len(numbers), dtype=np.int64), numbers, offsets), (len(known), len(number)))
+    offsets = np.cumsum([0, *map(len, documents)])
+    words = itertools.chain.from_iterable(documents)
+    numbers = np.fromiter(map(number.__getitem__, words), dtype=np.int32, count=int(offsets[-1]))
+    ones = np.ones(len(numbers), dtype=np.int32)
+    counts = csr_matrix((ones, numbers, offsets), (len(documents), len(number)))
     counts.sum_duplicates()
     return counts
 
@@ -336,7 +337,8 @@ class TermSource(Postings):
         """(Q, V) float64 CSR, words ascending: counts of each text's known words; one line says how many texts have
         none.
         """
-        counts = count_words(self.analyser.words(texts), self._number)
+        known = [[word for word in own if word in self._number] for own in self.analyser.words(texts)]
+        counts = count_words(known, self._number)
         if lacking := int(np.count_nonzero(np.diff(counts.indptr) == 0)):
             said = "has no word" if lacking == 1 else "have no word"
             say(f"{counted(lacking, 'query', 'queries')} of {len(texts)} {said} that a document has: nothing is found")
