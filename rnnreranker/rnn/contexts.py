@@ -105,7 +105,7 @@ def scored(
     batch, widest = len(sizes), max(2, int(sizes.max(initial=0)))
     words = -(-widest // 64)
     weight = ("linear", "exp", "binary").index(params.weight)
-    setting = params.variant == "authors", weight, params.weight_scale, minmax, reciprocal, lenders
+    setting = params.variant == "authors", weight, params.weight_scale, minmax, reciprocal
     of_size = {
         m: (
             reference.list_length(m, params),
@@ -119,7 +119,7 @@ def scored(
         jaccard=np.zeros((batch, probes.shape[1], widest)),
         products=np.zeros((batch, widest - 1)),
         probes=probes.copy(),
-        closest=np.zeros((batch, widest - 1, words if lenders else 0), dtype=np.uint64),
+        closest=np.zeros((batch, widest - 1, lenders), dtype=np.uint32),
     )
     problems = np.zeros(batch)  # NaN: the diagonal is NaN or too large; else an exponent that would overflow
     workers = cores() if threads is None else count_of(threads, "threads")

@@ -22,7 +22,7 @@ def score(
     gram: np.ndarray,
     sizes: np.ndarray,
     lengths: np.ndarray,
-    setting: tuple[bool, int, float, bool, bool, int],
+    setting: tuple[bool, int, float, bool, bool],
     divisors: np.ndarray,
     probes: np.ndarray,
     out: np.ndarray,
@@ -35,23 +35,21 @@ def score(
     - lengths: (C, 3) int64, entries of a list, those that extend (-1 = none), those averaged.
     - setting: whether the authors' variant counts (overlap above 2/3, not at it; exp(p s) - 1; rows of weights divided
       by their sums); weight, 0 linear, 1 exp, 2 binary; weight_scale; whether similarities are mapped to [0, 1];
-      whether neighbours must be reciprocal; n, how many are closest.
+      whether neighbours must be reciprocal.
     - divisors: (C, M) float64, of the similarities of a row; probes: (C, P) int64, elements.
     - out: (C, P, M) float64, zeros; they stay where a probe is < 0 or >= m.
-    - closest: (C, M - 1, W) uint64, zeros: for each candidate the bits of the n most similar others.
+    - closest: (C, M - 1, n) uint32, zeros: for each candidate the n most similar others that are known, 0 behind them.
     """
-    authors, weight, scale, minmax, reciprocal, lenders = setting
+    authors, weight, scale, minmax, reciprocal = setting
     for c, m in enumerate(sizes.tolist()):
         if m < 2:
             continue
         sims, (length, columns, top) = gram[c, :m, :m], lengths[c].tolist()
         order, counts = np.argsort(-sims, axis=1, kind="stable"), (sims > NONE).sum(axis=1)[:, None]
         ranks, itself = np.argsort(order, axis=1), np.arange(m)[:, None]
-        if lenders:
-            others = ranks - (ranks > ranks.diagonal()[:, None]) - (ranks > ranks[:, :1])  # but itself and the query
-            near = (others < lenders) & (ranks < counts) & (itself != itself.T)
-            near[:, 0] = False
-            closest[c].view(np.uint8)[: m - 1, : (m + 7) // 8] = np.packbits(near[1:], axis=1, bitorder="little")
+        others = order[1:][(order[1:] != itself[1:]) & (order[1:] > 0)].reshape(m - 1, m - 2)
+        others = others[:, : closest.shape[2]]
+        closest[c, : m - 1, : others.shape[1]] = np.where(sims[itself[1:], others] > NONE, others, 0)
         sets, short = ranks < np.minimum(length, counts), ranks < np.minimum(columns, counts)
         if reciprocal:
             sets, short = sets & sets.T, short & short.T
@@ -69,23 +67,16 @@ def score(
         if authors:
             usable = (sums != 0) & np.isfinite(sums)
             rows, sums = np.where(usable[:, None], rows * (1.0 / sums)[:, None], 0.0), usable.astype(np.float64)
-        nearest = np.sort(np.where(np.arange(top) < counts, order[:, :top], m), axis=1) if top > 1 else itself
-        nearest = np.where(nearest < m, nearest, itself)  # without enough, itself
+        nearest = np.where((np.arange(top) < counts) & (top > 1), order[:, :top], itself)  # without enough, itself
         expanded, totals = np.zeros((m, m)), np.zeros(m)
         for near in nearest.T:
             expanded += rows[near]
             totals += sums[near]
         for r, probe in enumerate(probes[c].tolist()):
             if 0 <= probe < m:
-                below = np.minimum(expanded, expanded[probe])
-                if (values < 0).any():
-                    below, above = _totals(below), _totals(np.maximum(expanded, expanded[probe]))
-                else:
-                    parts = np.zeros((m, -(-m // 8), 8))  # eight, of every eighth element
-                    parts.reshape(m, -1)[:, :m] = below
-                    (a, b, c_, d, e, f, g, h) = _totals(np.moveaxis(parts, 1, 2)).T
-                    below = ((a + e) + (c_ + g)) + ((b + f) + (d + h))
-                    above = totals[probe] + totals - below
+                below = _totals(np.minimum(expanded, expanded[probe]))
+                signed = (values < 0).any()
+                above = _totals(np.maximum(expanded, expanded[probe])) if signed else totals[probe] + totals - below
                 usable = (above != 0) & (np.abs(below) < np.abs(above) * 3e38)
                 out[c, r, :m] = np.where(usable, below / above, 0.0)
 
@@ -98,8 +89,8 @@ def _totals(rows: np.ndarray) -> np.ndarray:
 def smooth(scores: np.ndarray, closest: np.ndarray, share: float, out: np.ndarray) -> None:
     """Fill `out`, (C, N) float64, with (1 - share) s*(i) + share * mean of s* over the closest of i; s* without any.
 
-    scores: (C, N) float64; closest: (C, N, W) uint64, bits of elements, 0 = the query.
+    scores: (C, N) float64; closest: (C, N, n) uint32, elements, 0 = none.
     """
-    there = np.unpackbits(closest.view(np.uint8), axis=2, count=scores.shape[1] + 1, bitorder="little")[..., 1:] > 0
-    total, count = _totals(np.where(there, scores[:, None], 0.0)), there.sum(axis=2)
+    known, count = np.pad(scores, ((0, 0), (1, 0))), (closest > 0).sum(axis=2)
+    total = _totals(known[np.arange(len(scores))[:, None, None], closest])
     out[:] = np.where(count, (1.0 - share) * scores + share * (total / np.maximum(count, 1)), scores)

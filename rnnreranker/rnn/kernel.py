@@ -1,10 +1,9 @@
 """The similarity compiled by numba: one context at a time, from the matrix of its similarities.
 
 Rows are not sorted: the elements that reach a floor, somewhat more than a list holds, are ranked by comparing all pairs
-of them. Lists and sets are rows of bits. Weights are whole rows of up to 64 elements, or else compressed sparse ones;
-sums have the order of the elements. `dense` computes the same values by NumPy. Loops name elements by their numbers: a
-view of a row would be counted by two atomic operations. numba looks for changes in the file of a kept function alone:
-what it calls is in this file.
+of them. Lists and sets are rows of bits. Weights are compressed sparse rows; sums have the order of the elements.
+`dense` computes the same values by NumPy. Loops name elements by their numbers: a view of a row would be counted by two
+atomic operations. numba looks for changes in the file of a kept function alone: what it calls is in this file.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ NONE = np.float32(-np.inf)  # the similarity of a pair that is not known
 LOWEST = np.finfo(np.float32).min  # what every known similarity reaches
 ONE = np.uint64(1)
 BITS = np.uint64(64)  # of a word; unsigned numbers of elements need no check for those below 0
-LANES = 32  # bounds that are kept side by side
 SPARE = 8  # values that are read or written beyond those that count
 STEPS = 24  # of the search for a floor, at most
 OPTIONS: Any = {"nogil": True, "error_model": "numpy"}  # without the interpreter's lock; floats divided as NumPy does
@@ -54,23 +52,22 @@ def lowest(word):  # type: ignore[no-untyped-def]
     return ones(~word & (word - ONE))
 
 
+@inlined
+def whole(n):  # type: ignore[no-untyped-def]
+    """The next multiple of 16, so many numbers loops take at once."""
+    return (n + 15) & ~15
+
+
 @compiled
 def bounds(sims, m):  # type: ignore[no-untyped-def]
-    """The lowest and the highest known similarity of two different elements; 0 and 0 where no pair is known.
-
-    This writes -inf behind the elements of each row.
-    """
-    lows, highs = np.full(LANES, -NONE), np.full(LANES, NONE)
+    """The lowest and the highest known similarity of two different elements; 0 and 0 where no pair is known."""
+    lows, highs = np.full(m, -NONE), np.full(m, NONE)
     for i in range(m):
-        own = sims[i, i]
-        sims[i, m:], sims[i, i] = NONE, sims[i, i - 1 if i else 1]  # any but the diagonal
-        for first in range(i & -LANES, m, LANES):  # of a symmetric matrix
-            for lane in range(LANES):
-                value = sims[i, np.uint64(first) + np.uint64(lane)]
-                highs[lane] = value if value > highs[lane] else highs[lane]
-                value = value if value > NONE else -NONE
-                lows[lane] = value if value < lows[lane] else lows[lane]
-        sims[i, i] = own
+        for j in range(i):  # of a symmetric matrix
+            value = sims[i, j]
+            highs[j] = value if value > highs[j] else highs[j]
+            value = value if value > NONE else -NONE
+            lows[j] = value if value < lows[j] else lows[j]
     low, high = lows.min(), highs.max()
     return (low, high) if low <= high else (np.float32(0), np.float32(0))
 
@@ -136,61 +133,62 @@ def rank(values, n, ranks):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def mark(order, n, sets, i):  # type: ignore[no-untyped-def]
-    """Make a row of bits of the first n elements of an order."""
-    word, words = np.uint64(0), sets.shape[1]
-    for w in range(words):
-        sets[i, w] = 0
-    if words == 1:
-        for r in range(n):
+def mark(order, first, last, sets, i):  # type: ignore[no-untyped-def]
+    """Add order[first:last] to a row of bits."""
+    if sets.shape[1] == 1:
+        word = sets[i, 0]
+        for r in range(first, last):
             word |= ONE << np.uint64(order[r])
         sets[i, 0] = word
     else:
-        for r in range(n):
+        for r in range(first, last):
             sets[i, order[r] >> 6] |= ONE << np.uint64(order[r] & 63)
 
 
 @compiled
-def neighbours(sims, m, words, length, columns, top, lenders, low, high, listed, short, nearest, closest):  # type: ignore[no-untyped-def]
-    """Fill the bits of lists and of short ones, the `top` nearest in the order of elements, and bits of the closest.
+def neighbours(sims, m, words, length, columns, low, high, listed, short, nearest, closest):  # type: ignore[no-untyped-def]
+    """Fill the bits of lists and of short ones, the nearest, and the closest candidates of each but the query.
 
-    An element that knows fewer than `top` stands for the others. low, high: `bounds`; nearest: with a spare row.
+    An element stands for the nearest that it lacks, and for a single one. low, high: `bounds`. This writes -inf behind
+    the elements of each row.
     """
     elements, values = np.empty(m + SPARE, dtype=np.uint32), np.empty(m + SPARE, dtype=np.float32)
     ranks, order = np.empty(m + SPARE, dtype=np.int32), np.empty(m + SPARE, dtype=np.uint32)
     raw, floor = np.empty(64, dtype=np.uint8), np.float32(0.5) * low + np.float32(0.5) * high
     packed, width = raw.view(np.uint64), words << 6
+    top, lenders = nearest.shape[1], closest.shape[1]
     least = min(m, max(length, top, lenders + 2 if lenders else 0))
     most = (least + least // 4 + 15) & ~7
     for i in range(m):
+        for j in range(m, width):
+            sims[i, j] = NONE
+        many = m > most and (sims[i, i] != -NONE or reaching(sims, i, width, LOWEST) > most)  # of a graph, some
         below, above = min(low, sims[i, i]), high
-        known = reaching(sims, i, width, LOWEST) if sims[i, i] == -NONE else m  # of a graph, some
         floor = max(floor, below)
-        for _ in range(STEPS if known > most else 0):
+        for _ in range(STEPS if many else 0):
             n = reaching(sims, i, width, floor)
             if least <= n <= most:
                 break
             below, above = (floor, above) if n > most else (below, floor)
             floor = np.float32(0.5) * below + np.float32(0.5) * above
         else:
-            floor = below if known > most and reaching(sims, i, width, below) >= least else LOWEST
+            floor = below if many and reaching(sims, i, width, below) >= least else LOWEST
         n = gather(sims, i, words, floor, raw, packed, elements, values)
-        at, taken = 0, min(n, top)
         for e in range(rank(values, n, ranks)):
-            order[ranks[e]], nearest[i, at] = elements[e], elements[e]
-            at += ranks[e] < taken
-        for t in range(at if top > 1 else 0, top):
-            nearest[i, t] = i
-        mark(order, min(n, length), listed, i)
-        mark(order, min(n, columns), short, i)
-        if lenders and i:  # the query and the element itself do not count
-            own, query = 0, np.int64(ranks[0]) if n and elements[0] == 0 else n
-            while own < n and order[own] != i:
-                own += 1
-            last = lenders + (min(own, query) < lenders)
-            mark(order, min(n, last + (max(own, query) < last)), closest, i - 1)
-            closest[i - 1, 0] &= ~ONE
-            closest[i - 1, i >> 6] &= ~(ONE << np.uint64(i & 63))
+            order[ranks[e]] = elements[e]
+        for t in range(top):
+            nearest[i, t] = order[t] if t < n and top > 1 else i
+        for w in range(words):
+            short[i, w] = 0
+        mark(order, 0, min(n, columns), short, i)
+        for w in range(words):
+            listed[i, w] = short[i, w]
+        mark(order, max(columns, 0), min(n, length), listed, i)
+        count = 0
+        for e in range(min(n, lenders + 2) if i else 0):
+            if count < lenders and order[e] != 0 and order[e] != i:
+                closest[i - 1, count] = order[e]
+                count += 1
 
 
 @inlined
@@ -263,47 +261,16 @@ def mapped(value, scale):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def whole_rows(sets, sims, m, scale, divisors, setting, rows, sums):  # type: ignore[no-untyped-def]
-    """Fill the rows of weights, (64, 64), of at most 64 elements, and their sums; whether any weight is negative.
+def weigh(sets, sims, m, words, scale, divisors, setting, column, table, sums):  # type: ignore[no-untyped-def]
+    """Fill the weights of some columns, 0 = none, and the sums of whole rows; whether any weight is negative.
 
     The authors' rows sum to 1 or are zero.
     """
     authors, weight, weight_scale, least = setting[0], setting[1], setting[2], 0.0
     for i in range(m):
-        own, factor = sets[i, 0], 1.0 / divisors[i]
-        for j in range(BITS):
-            value = 1.0 if weight == 2 else mapped(sims[i, j], scale) * factor
-            rows[i, j] = value if (own >> j) & ONE else 0.0
-        for j in range(BITS if weight == 1 or not scale[3] else np.uint64(0)):
-            if weight == 1 and (own >> j) & ONE:
-                rows[i, j] = math.exp(weight_scale * rows[i, j]) - (1.0 if authors else 0.0)
-            least = min(least, rows[i, j])
-    for i in range(0, m, 8):  # eight sums at a time: they do not wait for each other
-        a = b = c = d = e = f = g = h = 0.0
-        for j in range(BITS):
-            a, b, c, d = a + rows[i, j], b + rows[i + 1, j], c + rows[i + 2, j], d + rows[i + 3, j]
-            e, f, g, h = e + rows[i + 4, j], f + rows[i + 5, j], g + rows[i + 6, j], h + rows[i + 7, j]
-        sums[i], sums[i + 1], sums[i + 2], sums[i + 3] = a, b, c, d
-        sums[i + 4], sums[i + 5], sums[i + 6], sums[i + 7] = e, f, g, h
-    for i in range(m if authors else 0):
-        usable, factor = sums[i] != 0.0 and np.isfinite(sums[i]), 1.0 / sums[i]
-        for j in range(BITS):
-            rows[i, j] = rows[i, j] * factor if usable else 0.0
-        sums[i] = 1.0 if usable else 0.0
-    return least < 0.0
-
-
-@compiled
-def sparse_rows(sets, sims, m, words, scale, divisors, setting, sums):  # type: ignore[no-untyped-def]
-    """As `whole_rows`, but compressed sparse rows: starts, members, values, (1, n), and whether any is negative."""
-    authors, weight, weight_scale, count = setting[0], setting[1], setting[2], 0
-    for i in range(m):
-        for w in range(words):
-            count += np.int64(ones(sets[i, w]))
-    starts, n, least = np.zeros(m + 1, dtype=np.int64), np.uint64(0), 0.0
-    members, values = np.empty(count, dtype=np.uint32), np.empty((1, count))
-    for i in range(m):
-        first, factor, total = n, 1.0 / divisors[i], 0.0
+        for c in range(table.shape[1]):
+            table[i, c] = 0.0
+        factor, total = 1.0 / divisors[i], 0.0
         for w in range(words):
             rest = sets[i, w]
             while rest:
@@ -314,110 +281,78 @@ def sparse_rows(sets, sims, m, words, scale, divisors, setting, sums):  # type: 
                     value = math.exp(weight_scale * value) - (1.0 if authors else 0.0)
                 least = value if value < least else least
                 total += value
-                members[n], values[0, n] = j, value
-                n += ONE
+                table[i, column[j]] = value
         if authors:
-            if total == 0.0 or not np.isfinite(total):
-                n = first
-            factor = 1.0 / total
-            for e in range(first, n):
-                values[0, e] *= factor
-            total = 1.0 if n > first else 0.0
-        starts[i + 1], sums[i] = n, total
-    return starts, members, values, least < 0.0
-
-
-@inlined
-def expand(i, rows, sums, nearest, into, r):  # type: ignore[no-untyped-def]
-    """Add up the rows of the nearest of element i in row r of `into`; what they sum to."""
-    starts, members, values, _ = rows
-    total = 0.0
-    for j in range(into.shape[1]):
-        into[r, j] = 0.0
-    for t in range(nearest.shape[1]):
-        near = nearest[i, t]
-        total += sums[near]
-        if len(starts):
-            for e in range(starts[near], starts[near + 1]):
-                into[r, members[e]] += values[0, e]
-        else:
-            for j in range(BITS):
-                into[r, j] += values[near, j]
-    return total
-
-
-@inlined
-def lower(rows, r, s, j, eighth):  # type: ignore[no-untyped-def]
-    one, other = rows[r, np.uint64(j + eighth)], rows[s, np.uint64(j + eighth)]
-    return one if one < other else other
-
-
-@inlined
-def minima(rows, r, s):  # type: ignore[no-untyped-def]
-    """The sum of the smaller of two rows' values, added up in eight parts, of every eighth element."""
-    a = b = c = d = e = f = g = h = 0.0
-    for j in range(0, rows.shape[1], 8):
-        a, b = a + lower(rows, r, s, j, 0), b + lower(rows, r, s, j, 1)
-        c, d = c + lower(rows, r, s, j, 2), d + lower(rows, r, s, j, 3)
-        e, f = e + lower(rows, r, s, j, 4), f + lower(rows, r, s, j, 5)
-        g, h = g + lower(rows, r, s, j, 6), h + lower(rows, r, s, j, 7)
-    return ((a + e) + (c + g)) + ((b + f) + (d + h))
+            usable, factor = total != 0.0 and np.isfinite(total), 1.0 / total
+            for c in range(table.shape[1]):
+                table[i, c] = table[i, c] * factor if usable else 0.0
+            total = 1.0 if usable else 0.0
+        sums[i] = total
+    return least < 0.0
 
 
 @compiled
-def jaccard(m, words, sets, rows, sums, nearest, probes, similarities):  # type: ignore[no-untyped-def]
+def jaccard(m, columns, table, sums, signed, nearest, probes, similarities):  # type: ignore[no-untyped-def]
     """Sum of minima over sum of maxima of expanded rows, of each probe that is an element with all of them.
 
     Rows are sums over the nearest, not means: the factor cancels. With weights >= 0 what the rows sum to gives the sum
-    of maxima, and an element that shares no member with a probe has 0; else maxima are added up.
+    of maxima, and columns that no probe has do not count; else maxima are added up.
     """
-    chosen, top, signed = len(probes), nearest.shape[1], rows[3]
-    own, totals = np.zeros((chosen + 1, max(64, (m + 7) & ~7))), np.zeros(chosen)
-    reach = np.zeros(words, dtype=np.uint64)
-    for r in range(chosen):
-        if 0 <= probes[r] < m:
-            totals[r] = expand(probes[r], rows, sums, nearest, own, r)
-            for t in range(top):
-                for w in range(words):
-                    reach[w] |= sets[nearest[probes[r], t], w]
+    wide = whole(m)
+    expanded, totals = np.zeros((columns, wide)), np.zeros(m)
     for i in range(m):
-        shared = np.uint64(signed)
-        for t in range(top):
+        for t in range(nearest.shape[1]):
+            near = nearest[i, t]
+            totals[i] += sums[near]
+            for c in range(columns):
+                expanded[c, i] += table[near, c]
+    below, above = np.empty(wide), np.empty(wide)
+    for r in range(len(probes)):
+        probe = probes[r]
+        if 0 <= probe < m:
+            below[:] = above[:] = 0.0
+            for c in range(1, columns):
+                for i in range(wide):
+                    below[i] += min(expanded[c, probe], expanded[c, i])
+                for i in range(wide if signed else 0):
+                    above[i] += max(expanded[c, probe], expanded[c, i])
+            for i in range(m):
+                most = above[i] if signed else totals[probe] + totals[i] - below[i]
+                usable = most != 0.0 and abs(below[i]) < abs(most) * 3e38
+                similarities[r, i] = below[i] / most if usable else 0.0
+
+
+@inlined
+def reached(sets, m, words, nearest, probes, column):  # type: ignore[no-untyped-def]
+    """Number the columns in which a probe can have a weight, from 1, others 0; how many there are."""
+    reach, columns = np.zeros(words, dtype=np.uint64), np.uint64(0)
+    for probe in probes:
+        for t in range(nearest.shape[1] if 0 <= probe < m else 0):
             for w in range(words):
-                shared |= sets[nearest[i, t], w] & reach[w]
-        total = expand(i, rows, sums, nearest, own, chosen) if shared else 0.0
-        for r in range(chosen):
-            if shared and 0 <= probes[r] < m:
-                below = above = 0.0
-                if signed:
-                    for j in range(m):
-                        below += min(own[chosen, j], own[r, j])
-                        above += max(own[chosen, j], own[r, j])
-                else:
-                    below = minima(own, chosen, r)
-                    above = totals[r] + total - below
-                usable = above != 0.0 and abs(below) < abs(above) * 3e38
-                similarities[r, i] = below / above if usable else 0.0
+                reach[w] |= sets[nearest[probe, t], w]
+    for j in range(m):
+        own = (reach[j >> 6] >> np.uint64(j & 63)) & ONE
+        columns += own
+        column[j] = columns * own
+    return np.int64(columns)
 
 
 @kept(
-    "void(f4[:,:,::1], i8[::1], i8[:,::1], Tuple((b1, i8, f8, b1, b1, i8)), f8[:,::1], i8[:,::1], f8[:,:,::1], "
-    "u8[:,:,::1])"
+    "void(f4[:,:,::1], i8[::1], i8[:,::1], Tuple((b1, i8, f8, b1, b1)), f8[:,::1], i8[:,::1], f8[:,:,::1], u4[:,:,::1])"
 )
 def score(gram, sizes, lengths, setting, divisors, probes, out, closest):  # type: ignore[no-untyped-def]
     """Fill `out` and `closest` as `dense.score` does."""
     widest = max(2, sizes.max())
     space = np.empty((3, (widest + 63) & ~63, (widest + 63) >> 6), dtype=np.uint64)
-    whole, sums = np.empty((64, 64)), np.empty(widest + SPARE)
-    no_starts, no_members = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint32)
+    sums, column = np.empty(widest), np.empty(widest, dtype=np.uint32)
     for c in range(len(sizes)):
         m, length, columns, top = sizes[c], lengths[c, 0], lengths[c, 1], lengths[c, 2]
         if m < 2:
             continue
         sims, sets, short, extended, words = gram[c, :m], space[0], space[1], space[2], (m + 63) >> 6
         low, high = bounds(sims, m)
-        nearest = np.empty((m + 1, top), dtype=np.uint32)
-        neighbours(sims, m, words, length, columns, top, setting[5], low, high, sets, short, nearest, closest[c])
+        nearest = np.empty((m, top), dtype=np.uint32)
+        neighbours(sims, m, words, length, columns, low, high, sets, short, nearest, closest[c])
         if setting[4]:
             sets[m : 64 * words], short[m : 64 * words] = 0, 0
             reciprocal(sets, words)
@@ -430,24 +365,22 @@ def score(gram, sizes, lengths, setting, divisors, probes, out, closest):  # typ
             sets = extended
         span = np.float64(high) - np.float64(low)
         scale = low, high, 1.0 / span if span > 0.0 else 0.0, setting[3]
-        if words == 1:
-            signed = whole_rows(sets, sims, m, scale, divisors[c], setting, whole, sums)
-            rows = no_starts, no_members, whole, signed
-        else:
-            rows = sparse_rows(sets, sims, m, words, scale, divisors[c], setting, sums)
-        jaccard(m, words, sets, rows, sums, nearest, probes[c], out[c])
+        columns = reached(sets, m, words, nearest, probes[c], column)
+        table = np.empty((m, whole(columns + 1)))
+        signed = weigh(sets, sims, m, words, scale, divisors[c], setting, column, table, sums)
+        if signed:
+            columns, table, column[:m] = m, np.empty((m, whole(m + 1))), np.arange(1, m + 1)
+            weigh(sets, sims, m, words, scale, divisors[c], setting, column, table, sums)
+        jaccard(m, columns + 1, table, sums, signed, nearest, probes[c], out[c])
 
 
-@kept("void(f8[:,::1], u8[:,:,::1], f8, f8[:,::1])")
+@kept("void(f8[:,::1], u4[:,:,::1], f8, f8[:,::1])")
 def smooth(scores, closest, share, out):  # type: ignore[no-untyped-def]
     """Fill `out` as `dense.smooth` does."""
     for c in range(len(scores)):
         for i in range(scores.shape[1]):
             total, count = 0.0, 0
-            for w in range(closest.shape[2]):
-                rest = closest[c, i, w]
-                while rest:
-                    total += scores[c, np.uint64(w << 6) + lowest(rest) - ONE]
-                    count += 1
-                    rest &= rest - ONE
+            while count < closest.shape[2] and closest[c, i, count]:
+                total += scores[c, closest[c, i, count] - 1]
+                count += 1
             out[c, i] = (1.0 - share) * scores[c, i] + share * (total / count) if count else scores[c, i]

@@ -1,7 +1,7 @@
 """The equations of paper 000 as loops: the specification of every engine.
 
 `variant` chooses between the authors' implementation and the printed text. A context has m elements; element 0 is the
-query. Weights are summed in float64 in the order of the elements.
+query. Weights are summed in float64 in the order of the elements, rows and scores of neighbours the nearest first.
 """
 
 from __future__ import annotations
@@ -233,10 +233,9 @@ def expand(weights: np.ndarray, lists: Sequence[Sequence[int]], k_exp: int) -> n
         return weights
     result = np.zeros_like(weights)
     for i, entries in enumerate(lists):
-        nearest = sorted(entries[:k_exp])
-        for j in nearest:
+        for j in entries[:k_exp]:
             result[i] += weights[j]
-        result[i] /= max(len(nearest), 1)
+        result[i] /= max(len(entries[:k_exp]), 1)
     return result
 
 
@@ -305,9 +304,7 @@ def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
         near[row, probe - 1] = 1.0  # itself, also where it has no neighbours
     mixed = params.lam * known + (1.0 - params.lam) * near.mean(axis=0)
     nearest = nearest_candidates(done, params.smoothed_over)
-    lent = np.array(
-        [total(mixed[j - 1] for j in sorted(own)) / len(own) if own else mixed[i] for i, own in enumerate(nearest)]
-    )
+    lent = np.array([total(mixed[j - 1] for j in own) / len(own) if own else mixed[i] for i, own in enumerate(nearest)])
     smoothed = (1.0 - params.smoothing) * mixed + params.smoothing * lent if params.smoothed_over else mixed
     return Parts(probes, np.stack(terms), shares, near, mixed, nearest, lent, smoothed)
 
