@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from rnnreranker.base.errors import InputError, count_of
 from rnnreranker.rnn import checks
 from rnnreranker.rnn.contexts import in_threads
 
-LARGEST = 1e17  # of a token's value: no inner product of two tokens overflows
+LARGEST = 1e17  # length of all tokens of a text: no inner product of two tokens overflows
 
 
 def maxsim(
@@ -56,15 +57,19 @@ def maxsim(
             )
     else:
         padded = checks.vectors(document_tokens, "document_tokens", "(N, t, d)")
-        real = np.ones(padded.shape[:2], dtype=bool) if mask is None else np.asarray(mask).astype(bool)
-        if real.shape != padded.shape[:2]:
-            raise InputError(f"mask has shape {real.shape}: expected {padded.shape[:2]}, one for each token")
-        tokens, bounds = padded[real], np.append(0, np.cumsum(real.sum(axis=1)))
+        count, width, dimension = padded.shape
+        tokens, bounds = padded.reshape(count * width, dimension), np.arange(count + 1) * width
+        if mask is not None:
+            real = np.asarray(mask).astype(bool)
+            if real.shape != (count, width):
+                raise InputError(f"mask has shape {real.shape}: expected {(count, width)}, one for each token")
+            tokens, bounds = padded[real], np.append(0, np.cumsum(real.sum(axis=1)))
     checks.same_dimension(query, "query_tokens", tokens, "document_tokens")
     scores: np.ndarray = ragged_maxsim(query, np.array([0, len(query)]), tokens, bounds, threads=threads)[0]
     return scores
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
 def ragged_maxsim(
     queries: np.ndarray,
     query_offsets: np.ndarray,
@@ -80,19 +85,20 @@ def ragged_maxsim(
     queries: (P, d), query i is queries[query_offsets[i]:query_offsets[i + 1]]; rows: (n,) int64, documents, None = all;
     others as in `maxsim`.
     """
-    asked = _finite(queries, "query_tokens has")
-    factors = np.ones(len(asked)) if weights is None else weights
-    bounds = [*zip(query_offsets[:-1].tolist(), query_offsets[1:].tolist(), strict=True)]
+    asked = _finite(queries, "query_tokens has").T
+    factors = np.ones(len(queries)) if weights is None else weights
+    bounds = [*itertools.pairwise(query_offsets.tolist())]
     chosen = np.arange(len(offsets) - 1) if rows is None else rows
-    out, coming = np.zeros((len(bounds), len(chosen)), dtype=np.float32), iter(range(len(chosen)))
+    out, coming = np.zeros((len(bounds), len(chosen)), dtype=np.float32), iter(enumerate(chosen.tolist()))
 
+    @np.errstate(over="ignore", invalid="ignore")  # of this thread
     def work() -> None:
-        for at in coming:  # each thread takes the next document, and each pair a product of its own
-            row = int(chosen[at])
+        for at, row in coming:  # each thread takes the next document, and each pair a product of its own
             own = _finite(tokens[offsets[row] : offsets[row + 1]], f"document {row} has")
             for number, (first, last) in enumerate(bounds if len(own) else ()):
                 if first < last:
-                    out[number, at] = (asked[first:last] @ own.T).max(axis=1) @ factors[first:last]
+                    best = np.maximum.reduce(own @ asked[:, first:last], axis=0)
+                    out[number, at] = best @ factors[first:last]
 
     in_threads(work, min(cores() if threads is None else count_of(threads, "threads"), len(chosen)))
     return out
@@ -100,9 +106,9 @@ def ragged_maxsim(
 
 def _finite(tokens: np.ndarray, whose: str) -> np.ndarray:
     """(t, d) float32, in C order; InputError: NaN, infinite or so large that products overflow."""
-    with np.errstate(over="ignore"):
-        own = np.ascontiguousarray(tokens, dtype=np.float32)
-    if not (np.abs(own) <= LARGEST).all():
+    own = np.ascontiguousarray(tokens, dtype=np.float32)
+    values = own.reshape(-1)
+    if not np.dot(values, values) <= LARGEST**2:
         raise InputError(f"{whose} NaN or infinite values, or values beyond {LARGEST:g}; expected finite ones")
     return own
 
