@@ -49,10 +49,10 @@ def main(argv: Sequence[str]) -> int:
     if name == DOCTOR:
         if argv[1:]:
             raise InputError(f"{DOCTOR}: takes no arguments, got {' '.join(argv[1:])}")
-        from rnnreranker.index.doctor import abilities, shown
+        from rnnreranker.index.doctor import abilities
 
-        for ability in abilities():
-            command.put(shown(ability))
+        for line in abilities():
+            command.put(line)
         return 0
     if name in COMMANDS:
         raise InputError(f"write python -m rnnreranker.{name}")

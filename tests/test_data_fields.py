@@ -13,7 +13,6 @@ from command_module import module_of
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.documents import load_documents, texts_by_id
-from rnnreranker.data.fields import usual_fields
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
 from rnnreranker.search.inputs import document_texts
@@ -48,7 +47,6 @@ def test_a_sentence_of_reqa_is_searched_without_its_title(sentences: Path) -> No
     """
     shutil.copytree(sentences, sentences.with_name("reqa-squad"))
     for name in (f"reqa:{sentences}", "reqa:collections/canada-reqa", "reqa-squad"):
-        assert usual_fields(name) == ("text",)
         assert read(name) == read(name, ("text",)) == ALONE
     assert read("collections/canada-reqa", ("text",)) == ALONE
     assert read("collections/canada-reqa") == read("reqa-squad", ("title", "text")) == WHOLE  # as BEIR has it
@@ -85,19 +83,11 @@ def test_what_joins_an_index_has_its_fields(sentences: Path, tmp_path: Path) -> 
     assert dict(document_texts(None, open_index(str(output)))) == ALONE | {"p1#s0": "Lima is one, too."}
 
 
-def test_models_and_labels_read_the_fields_of_the_index(sentences: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    """What `train` and `labels` read of --documents beside --index are the texts that the index was made of."""
+def test_labels_read_the_given_fields(sentences: Path) -> None:
     from rnnreranker.labels.make import Job
-    from rnnreranker.search.inputs import texts_for
 
-    name, output = "collections/canada-reqa", tmp_path / "index"
-    run("index", "--documents", name, "--fields", "text", "--parts", "terms", "--output", output)
-    index = open_index(str(output))
-    assert texts_for(ALONE, index, name) == texts_for(ALONE, index, None) == ALONE
-    assert texts_for(ALONE, None, name) == WHOLE
-    assert texts_for(ALONE, index, name, ("title", "text")) == WHOLE
     nothing: Any = None
-    jobs = [Job(nothing, {}, documents=name, fields=fields) for fields in (("text",), None)]
+    jobs = [Job(nothing, {}, documents="collections/canada-reqa", fields=fields) for fields in (("text",), None)]
     assert [dict(job.texts()) for job in jobs] == [ALONE, WHOLE]
     assert jobs[0]._digest_of_texts() != jobs[1]._digest_of_texts()
 
@@ -106,7 +96,6 @@ def test_fields_without_documents_are_refused(sentences: Path, tmp_path: Path, c
     for module, argv in {
         "search": ["--index", "pydoc", "--topics", "pydoc", "--output", "x.txt"],
         "labels": ["--run", "x", "--qrels", "pydoc", "--output", "x.parquet"],
-        "negatives": ["--run", "x", "--qrels", "pydoc", "--output", "x.tsv"],
         "train": ["--model", "cross", "--output", str(tmp_path / "model"), "--encoder", "minilm"],
     }.items():
         with pytest.raises(InputError, match="--fields goes with --documents; an index keeps the texts"):

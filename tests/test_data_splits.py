@@ -75,30 +75,13 @@ def test_a_folder_has_these_splits(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert [one.docid for one in load_documents(name)] == [one.docid for one in load_documents(folder)]
     assert kept_at(name) == folder
     monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(folder.parent))
-    assert load_topics("collections/mine:cold-2-test") == load_topics(name)
-
-
-def squad(questions: int) -> str:
-    asked = [
-        {"id": f"n{number}", "question": f"What is {number}?", "answers": [{"text": "Ada", "answer_start": 0}]}
-        for number in range(questions)
-    ]
-    return json.dumps({"data": [{"title": "x", "paragraphs": [{"context": "Ada wrote it.", "qas": asked}]}]})
-
-
-def test_sets_made_from_files_have_them(tmp_path: Path) -> None:
-    path = tmp_path / "dev.json"
-    path.write_text(squad(5))
-    all_parts = [list(load_topics(f"reqa:{path}:standard-3-{part}")) for part in splits.PARTS]
-    assert [len(part) for part in all_parts] == [3, 1, 1]
-    assert sorted(qid for part in all_parts for qid in part) == [f"n{number}" for number in range(5)]
-    assert kept_at(f"reqa:{path}:standard-3-test") == path
-    path.write_text(squad(4))
-    with pytest.raises(InputError, match=r"test: 4 different questions with a relevant document; five parts need"):
-        load_topics(f"reqa:{path}:standard-3-test")
+    for other in ("collections/mine:cold-2-test", f"reqa:{name}"):
+        assert load_topics(other) == load_topics(name)
 
 
 def test_what_splits_cannot_be_made_of(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"x: 4 different questions with a relevant document; five parts need"):
+        splits.parts_of(dict(list(TEXTS.items())[:4]), "x")
     name, queries = f"{folder}:cold-1-test", folder / "queries.jsonl"
     content = queries.read_text()
     queries.write_text(content.replace('"q3"', '"other"'))

@@ -25,7 +25,7 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
             `title`; `vector` or `embedding`); TSV of docid, text and perhaps title; parquet with these names; TREC's
             <DOC>s. A folder of such files or in BEIR layout; an ir_datasets id or short name, `tripclick`,
             `reqa-squad` (-nq, -cmrc, -drcd), or `pydoc`.
-        fields: of the texts: ("title", "text") or ("text",); None = as `usual_fields`.
+        fields: of the texts: ("title", "text") or ("text",); None = as `fields_of`.
 
     Raises:
         InputError: unknown name or fields, or a malformed line (with file:line), while streaming.

@@ -12,25 +12,19 @@ FIELDS = "of --documents (default: as in the index)"
 CHOICES = {",".join(fields): fields for fields in (TITLE_AND_TEXT, TEXT)}  # what --fields takes → the fields
 
 
-def usual_fields(name: str) -> tuple[str, ...]:
-    """The fields of a source by default: the sentence alone in ReQA, else title and text.
-
-    >>> usual_fields("reqa-squad"), usual_fields("reqa:collections/xquad-en-reqa"), usual_fields("scifact")
-    (('text',), ('text',), ('title', 'text'))
-    """
-    from rnnreranker.data import reqa
-
-    return TEXT if reqa.is_name(name) else TITLE_AND_TEXT
-
-
-def fields_of(name: str, fields: Sequence[str] | None) -> tuple[str, ...]:
-    """The given fields, or the usual ones of the source.
+def fields_of(name: str, fields: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The given fields, or the usual ones of a source: the sentence alone in ReQA, else title and text.
 
     Raises:
         InputError: neither ("text",) nor ("title", "text").
+
+    >>> fields_of("reqa-squad"), fields_of("reqa:collections/xquad-en-reqa"), fields_of("scifact")
+    (('text',), ('text',), ('title', 'text'))
     """
     if fields is None:
-        return usual_fields(name)
+        from rnnreranker.data import reqa
+
+        return TEXT if reqa.is_name(name) else TITLE_AND_TEXT
     if not isinstance(fields, list | tuple) or tuple(fields) not in CHOICES.values():
         raise InputError(f"fields {fields!r}: expected {' or '.join(CHOICES)}")
     return tuple(fields)

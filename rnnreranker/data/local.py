@@ -48,7 +48,11 @@ def files_of(name: str, part: str) -> list[Path]:
     if part == "documents" and path.is_dir() and _named_as_path(name) and not _in_beir_layout(path):
         return _document_files(path)
     if beir := beir_folder(name):
-        return [_qrels_file(*beir) if part == "qrels" else _beir_file(beir[0], part)]
+        folder, split = beir
+        file = _qrels_file(folder, split) if part == "qrels" else _plain_or_gz(folder / OF_BEIR[part])
+        if file is None:
+            raise InputError(f"{folder}: no {OF_BEIR[part]} in this folder; expected the layout of BEIR")
+        return [file]
     is_file(name, part)
     return []
 
@@ -151,12 +155,6 @@ def _qrels_file(folder: Path, split: str) -> Path:
             f"{folder}:{next(iter(files), 'dev')}, or {splits.EXPECTED}"
         )
     return files[split]
-
-
-def _beir_file(folder: Path, part: str) -> Path:
-    if file := _plain_or_gz(folder / OF_BEIR[part]):
-        return file
-    raise InputError(f"{folder}: no {OF_BEIR[part]} in this folder; expected the layout of BEIR")
 
 
 def _plain_or_gz(path: Path) -> Path | None:

@@ -89,8 +89,7 @@ def write_index(
     if not parts:
         raise InputError("nothing to make: expected at least one part of an index")
     check_replaceable(output)
-    with partial_folder(output) as (work, result):
-        _begin(parts, work, threads)
+    with partial_folder(output, parts, threads) as result:
         count, content = _stream(documents, result, parts, texts)
         of_texts = {name for name in names_in(result) if name.startswith(FOLDER)}
         described: dict[str, Any] = {
@@ -125,9 +124,8 @@ def add_parts(
     Raises:
         InputError, UnavailableError: an index without texts for a part of texts; as `write_index`.
     """
-    with partial_folder(output) as (work, result):
+    with partial_folder(output, parts, threads) as result:
         described = describe(output) or {"count": count, "parts": {}, "files": {}, "inputs": {}, "versions": {}}
-        _begin(parts, work, threads)
         if not all(part.made_of for part in parts):
             documents = documents_of(output) if documents is None else documents
             _pass(progress(documents, unit="documents", what="index"), parts)
@@ -250,27 +248,24 @@ def building(output: Path) -> AbstractContextManager[bool]:
 
 
 @contextmanager
-def partial_folder(output: Path) -> Iterator[tuple[Path, Path]]:
-    """`<output>.partial`, locked for this process and removed after success, and an empty folder in it for results."""
+def partial_folder(output: Path, parts: Sequence[Part], threads: int | None) -> Iterator[Path]:
+    """An empty folder for results in `<output>.partial`, where the parts begin; locked, and removed after success."""
     folder, done = work_of(output), False
     result = folder / "result"
     with building(output):
         try:
             shutil.rmtree(result, ignore_errors=True)
             result.mkdir(parents=True)
-            yield folder, result
+            for part in parts:
+                part.check()
+            for part in parts:
+                part.start(folder, threads)
+            yield result
             done = True
         finally:
             shutil.rmtree(result, ignore_errors=True)
             if done or not any(folder.glob("*/*.np[yz]")):  # nothing to go on from
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _begin(parts: Sequence[Part], work: Path, threads: int | None) -> None:
-    for part in parts:
-        part.check()
-    for part in parts:
-        part.start(work, threads)
 
 
 def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part], texts: bool) -> tuple[int, str]:

