@@ -14,7 +14,6 @@ from tiny_encoder import make_encoder
 
 from rnnreranker import (
     InputError,
-    NeighbourGraph,
     RnnParams,
     RnnReranker,
     Run,
@@ -82,9 +81,8 @@ def test_frames_come_back_as_rerank_hits_orders_them() -> None:
 
 
 def test_frames_without_vectors_are_reranked_by_a_graph(folder: Path, topics: pd.DataFrame) -> None:
-    graph: NeighbourGraph = open_neighbours(folder)
-    given = RnnRetriever(folder, "dense", None, 30)(topics)
-    reranked = RnnTransformer(PARAMS, graph=graph)(given)
+    graph, given = open_neighbours(folder), RnnRetriever(folder, "dense", None, 30)(topics)
+    reranked = RnnIndex(folder).reranker("rnn:k=4,context=15,from=neighbours,queries=none")(given)
     for qid in topics["qid"]:
         hits = dict(given[given["qid"] == qid][["docno", "score"]].to_numpy().tolist())
         want = RnnReranker(graph, PARAMS).rerank(Run.from_dict({qid: hits}))[qid]
@@ -134,7 +132,7 @@ def test_what_needs_no_score_takes_what_union_leaves(folder: Path, topics: pd.Da
         rows = given[given["qid"] == qid]
         order, _ = rerank_hits(QUERIES[str(qid)], np.stack(rows["doc_vec"].tolist()), None, vectors)
         assert part["docno"].tolist() == rows["docno"].to_numpy()[order].tolist()
-    for refusing in (index.reranker("rnn"), RnnTransformer(graph=open_neighbours(folder))):
+    for refusing in (index.reranker("rnn"), index.reranker("rnn:from=neighbours")):
         with pytest.raises(pt.validate.InputValidationError, match="score"):
             (union >> refusing)(topics)
     with pytest.raises(

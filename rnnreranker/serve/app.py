@@ -7,13 +7,12 @@ import contextlib
 import socket
 import sys
 import time
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import Discriminator, Tag
 from starlette.exceptions import HTTPException
 
 from rnnreranker._version import __version__
@@ -21,21 +20,13 @@ from rnnreranker.base.errors import InputError, RnnrerankerError
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.controls import controls
 from rnnreranker.serve.guard import Guard, refusal, sentence
-from rnnreranker.serve.question import ExplainBody, RerankBody, SearchBody, TextsBody
+from rnnreranker.serve.question import DocumentsBody, ExplainBody, RerankBody, SearchBody
 from rnnreranker.serve.request import ServeRequest
-from rnnreranker.serve.rerank import rerank_body, rerank_texts
+from rnnreranker.serve.rerank import rerank_body, rerank_documents
 
 TEMPLATES: list[str | tuple[str, str]] = [
     (f"rnnreranker.{name}", "templates") for name in ("serve", "base", "search.explain")
 ]  # files of the page
-
-
-def _kind(body: Any) -> str:
-    """The kind of a body of /rerank: with texts of others, or our own."""
-    return "texts" if isinstance(body, dict) and {"texts", "documents"} & {*body} else "own"
-
-
-AnyRerankBody = Annotated[Annotated[RerankBody, Tag("own")] | Annotated[TextsBody, Tag("texts")], Discriminator(_kind)]
 
 
 def make_app(collection: ServedIndex) -> Guard:
@@ -68,12 +59,15 @@ def make_app(collection: ServedIndex) -> Guard:
         return await asyncio.to_thread(collection.explain, body, body.size)
 
     @app.post("/rerank")
+    async def rerank(body: RerankBody) -> dict[str, Any]:
+        """Rerank docids or vectors."""
+        return await asyncio.to_thread(rerank_body, collection, body)
+
     @app.post("/v1/rerank")
     @app.post("/v2/rerank")
-    async def rerank(body: AnyRerankBody) -> Any:
-        """Rerank docids, vectors or texts; also what clients of text-embeddings-inference, Jina and Cohere send."""
-        function: Any = rerank_texts if isinstance(body, TextsBody) else rerank_body
-        return await asyncio.to_thread(function, collection, body)
+    async def rerank_texts(body: DocumentsBody) -> dict[str, Any]:
+        """Rerank texts, as clients of Jina and Cohere send them."""
+        return await asyncio.to_thread(rerank_documents, collection, body)
 
     @app.get("/documents/{docid:path}")
     async def document(docid: str) -> dict[str, str]:

@@ -64,15 +64,13 @@ class RerankBody(Body):
     top_n: Count | None = None
 
 
-class TextsBody(BaseModel, strict=True):
-    """The request of clients of text-embeddings-inference (texts), Cohere and Jina (documents)."""
+class DocumentsBody(BaseModel, strict=True):
+    """The request of clients of Cohere and Jina."""
 
     query: str
-    texts: list[str] | None = None
-    documents: list[str | dict[Literal["text"], str]] | None = None
+    documents: list[str | dict[Literal["text"], str]]
     model: str = Field(default="rnn", description="rnn with settings, rnn:k=20; other names mean rnn")
     top_n: Count | None = None
-    return_text: bool = False
     return_documents: bool | None = None
 
 

@@ -12,7 +12,7 @@ from rnnreranker.rnn.hits import rerank_hits
 from rnnreranker.runs import Run
 from rnnreranker.search.searching import search
 from rnnreranker.serve.collection import ServedIndex
-from rnnreranker.serve.question import QID, RerankBody, TextsBody, check_forms, check_work
+from rnnreranker.serve.question import QID, DocumentsBody, RerankBody, check_forms, check_work
 from rnnreranker.serve.request import Limits
 
 
@@ -54,17 +54,13 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
     return {"results": [{"index": row, "docid": named[row], "score": score} for row, score in results][: body.top_n]}
 
 
-ANSWERED = {"texts": ("score", "text"), "documents": ("relevance_score", "document")}  # names, by what was sent
-
-
-def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any]] | dict[str, Any]:
-    """The answer for clients of text-embeddings-inference (a list), Cohere and Jina (`results`), best first.
+def rerank_documents(collection: ServedIndex, body: DocumentsBody) -> dict[str, Any]:
+    """The answer for clients of Cohere and Jina: `results`, best first.
 
     A `model` in the written form of rnn, `rnn:k=20`, gives the settings. Long texts are refused.
     """
     limits, query = collection.limits, body.query
-    sent = "documents" if body.texts is None else "texts"
-    texts = [one if isinstance(one, str) else one.get("text", "") for one in getattr(body, sent) or ()]
+    texts = [one if isinstance(one, str) else one.get("text", "") for one in body.documents]
     longest = max(map(len, [query, *texts]))
     refuse(
         (not query.strip() or not all(texts), "query or a text is empty: expected a text"),
@@ -74,13 +70,11 @@ def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any
     )
     params = rnn_of(body.model if body.model.partition(":")[0] == "rnn" else "rnn", len(texts), limits)
     order, scores = rerank_hits(collection.vector_of(query)[0], collection.encode(texts, "documents"), None, params)
-    of_score, of_text = ANSWERED[sent]
-    results: list[dict[str, Any]] = [
-        {"index": row, of_score: score} for row, score in zip(order.tolist(), scores.tolist(), strict=True)
+    results = [
+        {"index": row, "relevance_score": score} | ({"document": {"text": texts[row]}} if body.return_documents else {})
+        for row, score in zip(order.tolist(), scores.tolist(), strict=True)
     ]
-    for one in results if body.return_text or body.return_documents else ():
-        one[of_text] = texts[one["index"]] if sent == "texts" else {"text": texts[one["index"]]}
-    return results if sent == "texts" else {"model": body.model, "results": results[: body.top_n]}
+    return {"model": body.model, "results": results[: body.top_n]}
 
 
 def rnn_of(form: Any, count: int, limits: Limits) -> RnnParams:

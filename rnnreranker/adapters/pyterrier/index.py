@@ -16,7 +16,7 @@ from rnnreranker.base.files import DESCRIPTION
 from rnnreranker.base.method import as_list, choose
 from rnnreranker.index.opening import Index, open_index
 from rnnreranker.methods.rerank.rnn import RnnReranker
-from rnnreranker.parts.neighbours.graph import PART, NeighbourGraph
+from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.rnn import RnnParams
@@ -118,41 +118,33 @@ class RnnTransformer(pyterrier.Transformer):
     """Reranks results by reciprocal nearest neighbours.
 
     Follows transformers that add `query_vec` and `doc_vec`, such as those of pyterrier_dr's dense indexes:
-    `retriever >> index.vec_loader() >> RnnTransformer()`; with a graph, any retriever.
+    `retriever >> index.vec_loader() >> RnnTransformer()`.
 
     Args:
         params: rNN parameters, or a mapping; reranks the first `params.context` rows of a query, by score.
-        graph: of `open_neighbours`, in place of vectors.
         threads: None = one per core.
     """
 
-    def __init__(
-        self,
-        params: RnnParams | Mapping[str, Any] | None = None,
-        *,
-        graph: NeighbourGraph | None = None,
-        threads: int | None = None,
-    ) -> None:
+    def __init__(self, params: RnnParams | Mapping[str, Any] | None = None, *, threads: int | None = None) -> None:
         super().__init__()
-        self.params, self.graph, self.threads = params_of(params), graph, threads
+        self.params, self.threads = params_of(params), threads
 
     def transform_inputs(self) -> list[str]:
         """The needed columns; a score only if `params` use it."""
-        return [*(COLUMNS if self.params.uses_run else COLUMNS[:2]), *(VECTORS if self.graph is None else ())]
+        return [*(COLUMNS if self.params.uses_run else COLUMNS[:2]), *VECTORS]
 
     def transform(self, inp: pandas.DataFrame) -> pandas.DataFrame:
         """The frame in its new order, queries in the order they come, with new `score` and `rank` (from 0).
 
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
-            InputError: a row without qid, docno or score; vectors of different lengths; a docno that is not in the
-                graph.
+            InputError: a row without qid, docno or score; vectors of different lengths.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
         frame = _scored(inp, self.params.context)
         if not len(frame):
             return _in_order_of(Run.from_dict({}), frame)
-        source, queries = _vectors_of(frame) if self.graph is None else (self.graph, None)
+        source, queries = _vectors_of(frame)
         reranker = RnnReranker(source, self.params, threads=self.threads)
         return _in_order_of(reranker.rerank(_run_of(frame), queries), frame)
 
