@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
+from query_sets import write_index
 
 from rnnreranker import (
     InputError,
@@ -72,10 +73,7 @@ class MadeUpEncoder:
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("adapters")
-    np.save(folder / "vectors.npy", VECTORS)
-    (folder / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS))
-    return folder
+    return write_index(tmp_path_factory.mktemp("adapters"), VECTORS, DOCIDS)
 
 
 def expected(text: str, depth: int, params: RnnParams = PARAMS) -> list[tuple[str, float]]:

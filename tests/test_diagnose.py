@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from query_sets import write_index, write_queries
 
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.errors import InputError
@@ -29,12 +30,9 @@ def collection(folder: Path, queries: int = 12) -> tuple[Run, QueryVectors]:
     spots = np.repeat(rng.normal(size=(50, 384)), 12, axis=0) * 0.8 + spots * 0.6
     asked = spots[:: 600 // queries][:queries] + 0.7 * rng.normal(size=(queries, 384))
     spots, asked = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (spots, asked))
-    (folder / "index").mkdir()
-    np.save(folder / "index" / "vectors.npy", spots.astype(np.float32))
-    (folder / "index" / "docid").write_text("".join(f"d{number}\n" for number in range(600)))
+    write_index(folder / "index", spots)
     kept = {f"q{n}": {f"d{i}": float(row[i]) for i in np.argsort(-row)[:60]} for n, row in enumerate(asked @ spots.T)}
-    np.save(folder / "queries.npy", asked.astype(np.float32))
-    (folder / "queries.ids").write_text("".join(f"{qid}\n" for qid in kept))
+    write_queries(folder / "queries.npy", kept, asked)
     run = Run.from_dict(kept)
     run.write(folder / "run.txt")
     return run, QueryVectors(tuple(kept), asked.astype(np.float32))

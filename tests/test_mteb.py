@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from query_sets import write_index
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import DataWarning
@@ -78,13 +79,11 @@ def test_it_orders_as_our_reranker_does(
     given = {f"d{at}": [f"d{row}" for row in range(30)] for at in range(6)} if top_ranked else None
     scores = searched(RnnSearch(kept, params), task, top_ranked=given)
     documents, queries = kept.vectors
-    (tmp_path / "vectors.ids").write_text("".join(f"d{at}\n" for at in range(40)))
-    np.save(tmp_path / "vectors.npy", documents)
     kept_rows = [[at for at in range(30 if given else 40) if at != row or not remove_query] for row in range(6)]
     products = {
         f"d{row}": {f"d{at}": float(documents[at] @ queries[row]) for at in rows} for row, rows in enumerate(kept_rows)
     }
-    want = RnnReranker(open_vectors(tmp_path / "vectors.npy"), params).rerank(
+    want = RnnReranker(open_vectors(write_index(tmp_path, documents)), params).rerank(
         Run.from_dict(products), QueryVectors(list(products), queries)
     )
     for qid in products:

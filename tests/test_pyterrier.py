@@ -15,8 +15,6 @@ from tiny_encoder import make_encoder
 from rnnreranker import (
     InputError,
     RnnParams,
-    RnnReranker,
-    Run,
     build_index,
     open_index,
     open_neighbours,
@@ -25,7 +23,7 @@ from rnnreranker import (
 
 pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed: pip install 'rnnreranker[pyterrier]'")
 
-from rnnreranker.adapters.pyterrier import RnnIndex, RnnRetriever, RnnTransformer  # noqa: E402
+from rnnreranker.adapters.pyterrier import RnnIndex, RnnTransformer  # noqa: E402
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "pyterrier.md"
 TEXT = "how do i sort a list read file line by write number text key value split join map set open"
@@ -78,17 +76,6 @@ def test_frames_come_back_as_rerank_hits_orders_them() -> None:
         assert after["text"].tolist() == [f"text of {docid}" for docid in after["docno"]]
     again = RnnTransformer(PARAMS)(given.sample(frac=1, random_state=0))
     assert [*again.sort_values(["qid", "rank"])["docno"]] == [*reranked.sort_values(["qid", "rank"])["docno"]]
-
-
-def test_frames_without_vectors_are_reranked_by_a_graph(folder: Path, topics: pd.DataFrame) -> None:
-    graph, given = open_neighbours(folder), RnnRetriever(folder, "dense", None, 30)(topics)
-    reranked = RnnIndex(folder).reranker("rnn:k=4,context=15,from=neighbours,queries=none")(given)
-    for qid in topics["qid"]:
-        hits = dict(given[given["qid"] == qid][["docno", "score"]].to_numpy().tolist())
-        want = RnnReranker(graph, PARAMS).rerank(Run.from_dict({qid: hits}))[qid]
-        part = reranked[reranked["qid"] == qid]
-        assert part["docno"].tolist() == [docid for docid, _ in want]
-        np.testing.assert_allclose(part["score"], [score for _, score in want], rtol=1e-5)
 
 
 def test_a_pipeline_gives_what_the_index_gives(folder: Path, topics: pd.DataFrame) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from query_sets import write_index, write_judged, write_queries
 
 from rnnreranker import QueryVectors, RnnParams, Run, make_labels, open_vectors
 from rnnreranker.base.errors import InputError
@@ -37,10 +38,7 @@ class Made:
         rng = np.random.default_rng(0)
         spots = np.repeat(np.eye(3)[:2], (6, 4), axis=0) + rng.normal(size=(10, 3)) * 0.05
         docids = [*(f"n{i}" for i in range(6)), *(f"p{i}" for i in range(4))]
-        folder.mkdir()
-        np.save(folder / "vectors.npy", spots.astype(np.float32))
-        (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
-        self.folder, self.vectors = folder, open_vectors(folder)
+        self.folder, self.vectors = write_index(folder, spots, docids), open_vectors(folder)
         query = np.array([[1.0, 0.7, 0.0]], dtype=np.float32)
         self.queries = QueryVectors(("q",), query)
         scores = (spots.astype(np.float32) @ query[0]).tolist()
@@ -147,12 +145,9 @@ def test_what_is_refused(made: Made) -> None:
 
 
 def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.save(tmp_path / "queries.npy", made.queries.vectors)
-    (tmp_path / "topics.tsv").write_text("q\ttext\n")
-    lines = [f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in made.qrels.itertuples(index=False)]
-    (tmp_path / "qrels.txt").write_text("".join(lines))
-    given = f"--index {made.folder} --topics {tmp_path / 'topics.tsv'} --qrels {tmp_path / 'qrels.txt'} --k 3"
-    flags = f"{given} --encoded-queries {tmp_path / 'queries.npy'} --context 10".split()
+    queries = write_queries(tmp_path / "queries.npy", ["q"], made.queries.vectors)
+    flags = write_judged(tmp_path, {"q": "text"}, made.qrels.itertuples(index=False))
+    flags += f"--index {made.folder} --k 3 --encoded-queries {queries} --context 10".split()
     with pytest.raises(InputError, match="no neighbours in this index"):
         main([*flags, "--from", "both"])
     write_graph(DenseNeighbours(made.vectors), made.folder / "neighbours", 3)

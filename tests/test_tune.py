@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from query_sets import write_index, write_judged, write_queries
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import DataWarning, InputError, ParameterError
@@ -28,18 +29,14 @@ TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 class QuerySet:
     """Made-up documents in clusters; a topic's relevant documents are those of its cluster."""
 
-    def __init__(self, folder: Path, shift: float = 0.0) -> None:
-        rng = np.random.default_rng(4)
+    def __init__(self, folder: Path, seed: int = 4) -> None:
+        rng = np.random.default_rng(seed)
         centres = rng.normal(size=(4, DIMENSION)) * 1.5
         vectors = (centres[np.arange(DOCUMENTS) % 4] + rng.normal(size=(DOCUMENTS, DIMENSION))).astype(np.float32)
         queries = (centres[np.arange(TOPICS) % 4] + rng.normal(size=(TOPICS, DIMENSION)) * 1.5).astype(np.float32)
-        if shift:  # a constant added to every inner product
-            vectors, queries = (np.pad(rows, ((0, 0), (0, 1)), constant_values=shift) for rows in (vectors, queries))
-        folder.mkdir()
-        np.save(folder / "vectors.npy", vectors)
         docids = [f"d{number:02d}" for number in range(DOCUMENTS)]
-        (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
-        self.folder, self.qids = folder, tuple(f"q{number:02d}" for number in range(TOPICS))
+        self.folder = write_index(folder, vectors, docids)
+        self.qids = tuple(f"q{number:02d}" for number in range(TOPICS))
         self.vectors, self.queries = open_vectors(folder), QueryVectors(self.qids, queries)
         scores = queries.astype(np.float64) @ vectors.astype(np.float64).T
         order = np.argsort(-scores, axis=1, kind="stable")[:, :25]
@@ -195,7 +192,7 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
 @pytest.mark.long
 def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path) -> None:
     """All cells of a collection are left out together, and the rule chooses from those of the others."""
-    other = QuerySet(tmp_path / "index", shift=3.0)
+    other = QuerySet(tmp_path / "index", seed=5)
     sets = {"a1": (made, 20, "a"), "a2": (made, 12, "a"), "b": (other, 15, "b"), "c": (made, 10, "c")}
     cells = {name: of.given(hits) | {"collection": collection} for name, (of, hits, collection) in sets.items()}
     space, start = {"k": {"low": 2, "high": 12}, "lam": LAM}, RnnParams(context=20)
@@ -223,22 +220,13 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path) -> None:
         leave_one_out(dataclasses.replace(request, collections={name: cells[name] for name in ("a1", "a2")}))
 
 
-def _written(made: QuerySet, tmp_path: Path) -> list[str]:
-    """The flags of a query set, whose files are written."""
-    np.save(tmp_path / "queries.npy", made.queries.vectors)
-    (tmp_path / "queries.ids").write_text("".join(f"{qid}\n" for qid in made.qids))
-    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in made.qids))
-    lines = [f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in made.qrels.itertuples(index=False)]
-    (tmp_path / "qrels.txt").write_text("".join(lines))
-    flags = ["--index", str(made.folder), "--topics", str(tmp_path / "topics.tsv")]
-    flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--qrels", str(tmp_path / "qrels.txt")]
-    return flags
-
-
 def test_the_command_and_python_do_the_same(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From files, and with objects in memory in their place."""
     (tmp_path / "space.yaml").write_text("k: {low: 2, high: 8}\ntau: [0.0, 0.5]\nscale: [minmax, none]\n")
-    flags = [*_written(made, tmp_path), "--protocol", "binary", "--space", str(tmp_path / "space.yaml")]
+    queries = write_queries(tmp_path / "queries.npy", made.qids, made.queries.vectors)
+    flags = write_judged(tmp_path, dict.fromkeys(made.qids, "text"), made.qrels.itertuples(index=False))
+    flags += f"--index {made.folder} --encoded-queries {queries} --protocol binary".split()
+    flags += ["--space", str(tmp_path / "space.yaml")]
     flags += ["--rerank", "rnn:tau=0.25", "--k-exp", "2", "--trials", "3", "--folds", "2"]
     flags += ["--output", str(tmp_path / "shell.yaml"), "--record", str(tmp_path / "my.json")]
     assert main([*flags, "--sweep", "context,ablations"]) == 0

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_encoder import WORDS, make_encoder
+from query_sets import write_index, write_judged
+from tiny_encoder import WORDS
 
 from rnnreranker import open_index
 from rnnreranker.base.errors import InputError
@@ -22,24 +23,16 @@ QUERIES, DOCUMENTS = 40, 60
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_encoder(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(scope="module")
 def data(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of vectors with docids, topics.tsv and qrels.txt: documents are texts that the tiny encoder encoded."""
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, size=6)) for _ in range(DOCUMENTS)]
     encoder = Encoder.load(str(tiny), pooling="mean")
-    np.save(folder / "vectors.npy", encoder.encode(texts))
-    (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
-    found = rng.integers(0, DOCUMENTS, size=QUERIES)
-    lines = [f"q{n}\t{' '.join(rng.choice(texts[d].split(), size=3))}\n" for n, d in enumerate(found)]
-    (folder / "topics.tsv").write_text("".join(lines))
-    (folder / "qrels.txt").write_text("".join(f"q{n} 0 d{d} 1\n" for n, d in enumerate(found)))
-    return folder
+    relevant = rng.integers(0, DOCUMENTS, size=QUERIES)
+    topics = {f"q{n}": " ".join(rng.choice(texts[d].split(), size=3)) for n, d in enumerate(relevant)}
+    write_judged(folder, topics, [(f"q{n}", f"d{d}", 1) for n, d in enumerate(relevant)])
+    return write_index(folder, encoder.encode(texts))
 
 
 @pytest.mark.slow
