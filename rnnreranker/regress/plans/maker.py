@@ -229,14 +229,9 @@ def make_plan(
 
     more: `published` and `keep`, as in `Plan`.
     """
-    plan = Plan(
-        spec,
-        folder,
-        tuple(spec.conditions.values() if conditions is None else conditions),
-        tuple(spec.query_sets.values() if query_sets is None else query_sets),
-        tuple(works),
-        **more,
-    )
+    chosen = spec.conditions.values() if conditions is None else conditions
+    sets = spec.query_sets.values() if query_sets is None else query_sets
+    plan = Plan(spec, folder, tuple(chosen), tuple(sets), tuple(works), **more)
     return replace(plan, steps=tuple(by_large_files(Maker(plan).made())))
 
 
@@ -245,15 +240,13 @@ def chosen_plan(spec: Spec, query_sets: Iterable[QuerySet], only: Sequence[str],
 
     others: as in `make_plan`. Raises InputError if `only` names nothing in the spec.
     """
-    if not only:
-        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works, **others)
-    works = [work for work in spec.works if work.id in only]
+    works = [work for work in spec.works if work.id in only or not (only or spec.conditions)]
     waiting, wanted = {*only} - {work.id for work in works}, set[str]()
     while waiting:
         condition = spec.condition(waiting.pop())
         wanted.add(condition.id)
         waiting |= {*condition.of, condition.against} - {"", *wanted}
-    conditions = [entry for name, entry in spec.conditions.items() if name in wanted]
+    conditions = [entry for name, entry in spec.conditions.items() if name in wanted or not only]
     return make_plan(spec, folder, conditions, query_sets, works, **others)
 
 

@@ -101,11 +101,7 @@ def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], St
     records: list[Record] = []
     states = {(one.id, name): blocked[path] for path, (name, _, one) in plan.runs().items() if path in blocked}
     for query_set in plan.query_sets:
-        files = {
-            name: path
-            for path, (name, _, one) in plan.runs().items()
-            if one == query_set and path not in blocked and path.exists()
-        }
+        files = {name: path for path, (name, _, one) in plan.runs().items() if one == query_set and path not in blocked}
         if not files:
             continue
         try:

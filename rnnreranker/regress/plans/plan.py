@@ -107,8 +107,8 @@ class Step:
     def stamp(self) -> dict[str, Any]:
         """The note, or {}."""
         with contextlib.suppress(InputError):  # absent or damaged
-            if isinstance(stamp := read_json(self.stamp_file), dict):
-                return stamp
+            stamp: dict[str, Any] = read_json(self.stamp_file)
+            return stamp
         return {}
 
     @property
@@ -244,8 +244,7 @@ class Plan:
 
     def lines(self) -> list[str]:
         """The plan in lines to paste into a shell."""
-        title = self.query_sets[0].title if len(self.query_sets) == 1 else ""
-        lines = [f"# {title or self.spec.title}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
+        lines = [f"# {self.spec.title}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
         folders = dict.fromkeys(step.folder.parent for step in self.steps)
         lines += [shlex.join(["mkdir", "-p", str(folder)]) for folder in folders]
         lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]

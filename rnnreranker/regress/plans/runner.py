@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from rnnreranker.base.errors import RnnrerankerError, UnavailableError
 from rnnreranker.base.files import DESCRIPTION, file_digest, files_digest, fingerprint, remove, write_json
 from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import Record, read_records
-from rnnreranker.data import local
+from rnnreranker.data import local, pydoc
 from rnnreranker.data.names import is_path
 from rnnreranker.regress.plans.measure import States, count_documents, measure
 from rnnreranker.regress.plans.plan import DEVICE, PASTE_FOLDER, Plan, State, Step, index_name, state_of
@@ -32,7 +32,7 @@ GB = 1e9
 DATA = ("documents", "topics", "qrels", "validation_topics", "validation_qrels")  # flags that name data sets
 Keys = dict[Path, str]  # output of a step → digest
 PATIENCE = 2  # seconds that steps have to end by themselves after Ctrl-C, which a terminal sends to them too
-PROCESSES: set[subprocess.Popen[bytes]] = set()  # of the steps that are being taken
+PROCESSES: set[subprocess.Popen[str]] = set()  # of the steps that are being taken
 
 
 def run(plan: Plan, folder: Path, fresh: bool = False, jobs: int = 1) -> tuple[list[Record], States]:
@@ -47,20 +47,18 @@ def run(plan: Plan, folder: Path, fresh: bool = False, jobs: int = 1) -> tuple[l
         The records, and the state of every run (query set, name) and work ("", id).
     """
     for step in plan.steps if fresh else ():
-        step.stamp_file.unlink(missing_ok=True)
+        remove(step.stamp_file)
     lost = run_plan(plan, jobs)
     records, states = measure(plan, lost)
     before = read_records(records_file(folder, plan.spec.name))
     states |= {(entry.outcome["query_set"], entry.name): compare(plan.spec, entry, before) for entry in records}
     for work in plan.works:
         path = plan.work_file(work)
-        made = [] if path in lost else read_records(path)
-        for entry in made:
+        for entry in [] if path in lost else read_records(path):
             texts = json.dumps([entry.outcome, entry.commands]).replace(f"{plan.folder}{os.sep}", f"{PASTE_FOLDER}/")
             outcome, commands = json.loads(texts)
             records.append(replace(entry, spec=plan.spec.name, name=work.id, outcome=outcome, commands=commands))
-        none = State("error", f"{work.id}: its command wrote no record")
-        states["", work.id] = lost.get(path) or (State("new") if made else none)
+        states["", work.id] = lost.get(path) or State("new")
     return records, states
 
 
@@ -85,7 +83,7 @@ def run_plan(plan: Plan, jobs: int = 1) -> dict[Path, State]:
                     if state := future.result():
                         lost[step.output] = state
                     else:
-                        _remove_unneeded(plan, keys, step, undone)
+                        _remove_unneeded(plan, keys, step)
         except BaseException:
             wait(running, PATIENCE)
             for process in [*PROCESSES]:
@@ -112,7 +110,7 @@ def obstacles(plan: Plan, steps: Collection[Step]) -> dict[Path, State]:
                 check_data(judged.get(step.output, ""), "qrels")
                 if said := next((said for wrong, said in _lacking(plan, step, disk) if wrong), ""):
                     raise UnavailableError(said)
-                gone = {output for output in plan.removed(step) if output not in blocked}
+                gone = {*plan.removed(step)} - blocked.keys()
                 disk += step.disk - sum(one.disk for one in plan.steps if one.output in gone)
             except RnnrerankerError as error:
                 state = state_of(error)
@@ -166,8 +164,6 @@ def step_keys(plan: Plan) -> Keys:
 def content_of(name: str) -> str:
     """The digest of the named file or folder; "" for other names."""
     if name == "pydoc":
-        from rnnreranker.data import pydoc
-
         return pydoc.fingerprint()
     marks = [
         files_digest(filter(Path.is_file, path.rglob("*")), path) if path.is_dir() else file_digest(path)
@@ -179,22 +175,22 @@ def content_of(name: str) -> str:
 
 def is_current(step: Step, keys: Keys) -> bool:
     """Whether the output of a step is there, whole, and from its present inputs."""
-    return was_taken(step, keys) and step.output.exists() and REMOVED not in step.stamp()
+    return was_taken(step, keys) and REMOVED not in step.stamp()
 
 
 def was_taken(step: Step, keys: Keys) -> bool:
-    """Whether a step was taken from its present inputs."""
+    """Whether a step was taken from its present inputs; its output is there, or was removed after its last reader."""
     stamp = step.stamp()
-    return stamp.get("key") == keys[step.output] and "seconds" in stamp
+    there = REMOVED in stamp or step.output.exists()
+    return there and stamp.get("key") == keys[step.output] and "seconds" in stamp
 
 
-def _remove_unneeded(plan: Plan, keys: Keys, taken: Step, undone: Iterable[Step]) -> None:
-    """Remove the outputs that no step to be taken reads; an index keeps its description."""
-    waiting = [step.output for step in undone]
+def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
+    """Remove the outputs that no later step reads; an index keeps its description."""
     steps = {step.output: step for step in plan.steps}
     for output, reading in plan.readers.items():
         stamp = steps[output].stamp()
-        over = taken.output in reading and all(path not in waiting and was_taken(steps[path], keys) for path in reading)
+        over = taken.output in reading and all(was_taken(steps[path], keys) for path in reading)
         if over and REMOVED not in stamp and output.exists():
             write_json(steps[output].stamp_file, {**stamp, REMOVED: True})  # first: after a kill it is not whole
             for path in output.iterdir() if output.is_dir() else [output]:
@@ -233,13 +229,13 @@ def _process(step: Step, together: bool) -> tuple[int, str]:
         say(step.command())
     argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.words()]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
-    with tempfile.NamedTemporaryFile() as said, tempfile.TemporaryFile() as printed:
+    to = subprocess.PIPE if together else 2
+    with tempfile.NamedTemporaryFile() as said:
         environment = os.environ | {command.STEP: said.name, "PYTHONPATH": os.pathsep.join(paths)}
-        to = printed if together else 2
-        with subprocess.Popen(argv, stdout=to, stderr=to, env=environment) as process:
+        with subprocess.Popen(argv, stdout=to, stderr=subprocess.STDOUT, errors="replace", env=environment) as process:
             PROCESSES.add(process)
+            printed, _ = process.communicate()
         PROCESSES.remove(process)
         if together:
-            printed.seek(0)
-            say(f"{step.command()}\n{printed.read().decode(errors='replace')}".strip())
+            say(f"{step.command()}\n{printed}".rstrip())
         return process.returncode, said.read().decode() or f"exit code {process.returncode}"

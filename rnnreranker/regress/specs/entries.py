@@ -25,7 +25,7 @@ from pydantic import (
 from rnnreranker.base.errors import UnavailableError, nearest, refuse
 from rnnreranker.base.method import PACKAGE, choose, find
 from rnnreranker.base.private import flags_of_parser
-from rnnreranker.base.settings import Written, hints_of
+from rnnreranker.base.settings import Written, check_names, hints_of
 from rnnreranker.data import local
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_path, left_out
 from rnnreranker.data.qrels import named_protocol
@@ -51,8 +51,8 @@ UNITS = {  # of sizes that steps need
     "download_gb": "GB to download",
     "disk_gb": "GB of disk",
     "ram_gb": "GB of memory",
-    "gpu_hours": "hours of a GPU",
-    "hours": "hours of computing",
+    "gpu_hours": "h of a GPU",
+    "hours": "h of computing",
 }
 
 
@@ -137,10 +137,9 @@ def needs_text(needs: Mapping[str, Any]) -> str:
     """Needs in words.
 
     >>> needs_text({"disk_gb": 2, "hours": 1})
-    '2 GB of disk, 1 hour of computing'
+    '2 GB of disk, 1 h of computing'
     """
-    texts = [f"{value:g} {UNITS[key]}" if key in UNITS else str(value) for key, value in needs.items()]
-    return ", ".join(text.replace("hours", "hour", 1) if text.startswith("1 hours") else text for text in texts)
+    return ", ".join(f"{value:g} {UNITS[key]}" if key in UNITS else value for key, value in needs.items())
 
 
 def _method(check: Callable[[Written], Any]) -> PlainValidator:
@@ -165,10 +164,8 @@ def _protocol(name: str) -> str:
 
 
 def _needs(needs: dict[str, Any]) -> dict[str, Any]:
-    known = (*UNITS, "agreement", "files")
-    for key, value in needs.items():
+    for key, value in check_names(needs, (*UNITS, "agreement", "files"), "need").items():
         good = type(value) in (int, float) and value >= 0 if key in UNITS else isinstance(value, str)
-        refuse((key not in known, f"needs {key}; {nearest(key, known)}"))
         refuse((not good, f"needs {key}: {value!r}; expected {'a number >= 0' if key in UNITS else 'a text'}"))
     return needs
 
@@ -366,9 +363,7 @@ class Work(Entry):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        known = flags_of(self.module) | {"of", "query_set"}
-        unknown = sorted(self.options.keys() - known)
-        refuse(*((True, f"{self.module} has no option {name}; {nearest(name, known)}") for name in unknown))
+        check_names(self.options, flags_of(self.module) | {"of", "query_set"}, f"option of {self.module}")
         return self
 
 

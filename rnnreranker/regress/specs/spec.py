@@ -11,8 +11,6 @@ from pydantic import ValidationError
 
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.files import KeyPath, parse_yaml, read_text
-from rnnreranker.base.method import methods, names
-from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.entries import NOWHERE, Entry, QuerySet, Spec, models_in
 
 E = TypeVar("E", bound=Entry)
@@ -27,7 +25,6 @@ NAMED: dict[str, dict[str, str]] = {  # group → key of its entries → the gro
     },
     **{group: {"of": "conditions", "query_set": "query_sets"} for group in WORKS},
 }
-MODELS_FOR = {"model": ["query"], "retrieve": ["sparse"], "rerank": ["cross"]}  # key of a condition → kinds of model
 
 
 class SpecFile:
@@ -79,7 +76,8 @@ class SpecFile:
         except ValidationError as error:
             for one in error.errors(include_url=False):
                 text = _said(one)
-                self.problem((*one["loc"], text.partition(":")[0]), text)  # which may begin with a key
+                if one["type"] != "default_factory_not_called":  # because of another error
+                    self.problem((*one["loc"], text.partition(":")[0]), text)  # which may begin with a key
         if self.problems:
             said = sorted(dict.fromkeys(self.problems), key=lambda one: (one[0][0] != self.path, *one[0]))
             raise InputError("; ".join(f"{path}:{line}: {text}" for (path, line), text in said))
@@ -135,38 +133,25 @@ def read_spec(path: Path, data: bool = False) -> Spec:
     return file.made(Spec, data)
 
 
-def links(entry: Mapping[str, Any], named: Mapping[str, str]) -> Iterator[tuple[str, str, str, list[str]]]:
-    """The names of others in an entry of a file: key, group, name, and kinds of model that it may be (none: any).
-
-    named: keys that have ids → their group.
-    """
+def links(entry: Mapping[str, Any], named: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """The names of others in an entry of a file: key, group and name; named: keys that have ids → their group."""
     for key, value in entry.items():
-        if (of := named.get(key)) and value:
-            several = value if isinstance(value, list | dict) else [value]
-            yield from ((key, of, str(name), MODELS_FOR.get(key, [])) for name in several if name != NOWHERE)
-        for inner, its in value.items() if key == "parts" and isinstance(value, dict) else [(key, value)]:
-            encoder = part(inner).encoder if inner in names("part") else ""
-            kinds = [kind for kind, one in methods("trained-model").items() if encoder and one.trains == encoder]
-            yield from ((key, "models", name, kinds or MODELS_FOR.get(key, [])) for name in models_in(its))
+        several = value if isinstance(value, list | dict) else [value] if value else []
+        yield from ((key, named[key], str(name)) for name in several if key in named and name != NOWHERE)
+        yield from ((key, "models", name) for name in models_in(value))
 
 
 def link_faults(groups: Mapping[str, Mapping[str, Any]], needing: Any) -> Iterator[tuple[KeyPath, str]]:
-    """Unknown names of entries, models of another kind, and cycles.
+    """Unknown names of entries, and cycles.
 
     groups: group → id → entry in the file; needing: gets what each entry stands on.
     """
     for group, name, entry in ((group, name, its) for group, by_id in groups.items() for name, its in by_id.items()):
         needing[group, name] = []
-        for key, of, other, kinds in links(entry, NAMED.get(group, {})) if isinstance(entry, dict) else ():
+        for key, of, other in links(entry, NAMED.get(group, {})) if isinstance(entry, dict) else ():
             needing[group, name] += [(of, other)] if of in ("indexes", "models") or key == "of" else []
-            known = groups.get(of, {})
-            train = known[other].get("train") if isinstance(known.get(other), dict) else None
-            trained = next(iter(train), "") if isinstance(train, dict) else train
-            if other not in known:
+            if other not in (known := groups.get(of, {})):
                 yield (group, name, key), f"{key} {other}: not in {of}; {nearest(other, known)}"
-            elif kinds and trained not in kinds:
-                said = f"is trained as {trained}; expected a model of `{' or '.join(kinds)}`"
-                yield (group, name, key), f"{key} {other}: {said}"
     try:
         TopologicalSorter(needing).prepare()
     except CycleError as error:
