@@ -19,6 +19,7 @@ from rnnreranker.parts.vectors.ids import HasDocids, read_ids
 from rnnreranker.parts.vectors.npy_files import map_array, write_array, write_header
 
 OFFSETS = "offsets.npy"
+SAMPLE = 1024  # scores that give a first bound on the best
 Hits = tuple[np.ndarray, np.ndarray]  # scores (float64) and rows (int64)
 
 
@@ -68,8 +69,14 @@ def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.
     >>> [one.tolist() for one in best_first(np.array([1.0, 2.0, 1.0]), np.array([5, 0, 3]), 2, np.arange(6))]
     [[2.0, 1.0], [0, 3]]
     """
+    sample = scores[:: 1 + len(scores) // SAMPLE]
+    likely = 16 + 3 * hits * len(sample) // (2 * max(1, len(scores)))  # of the sample, half more than needed
+    if likely < len(sample):
+        best = np.flatnonzero(scores >= np.partition(sample, -likely)[-likely])
+        if len(best) >= hits:
+            scores, rows = scores[best], rows[best]
     if len(scores) > hits:
-        best = np.flatnonzero(scores >= np.partition(scores, len(scores) - hits)[len(scores) - hits])
+        best = np.flatnonzero(scores >= np.partition(scores, -hits)[-hits])
         scores, rows = scores[best], rows[best]
     order = np.lexsort((docid_ranks[rows], -scores))[:hits]
     return scores[order].astype(np.float64), rows[order].astype(np.int64)

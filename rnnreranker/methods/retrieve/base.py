@@ -62,6 +62,8 @@ def run_of_rows(
     from rnnreranker.runs import Run
 
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
-    used, numbers = np.unique(np.concatenate(rows), return_inverse=True)
+    every = np.concatenate(rows)
+    used, numbers = np.unique(every), np.zeros(len(docids), dtype=np.int32)
+    numbers[used] = np.arange(len(used))  # only what is used takes memory
     names = np.array([docids[row] for row in used.tolist()], dtype=object)
-    return Run(qids, offsets, names, numbers.astype(np.int32), np.concatenate(scores).astype(np.float64))
+    return Run(qids, offsets, names, numbers[every], np.concatenate(scores).astype(np.float64))
