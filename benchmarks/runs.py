@@ -52,7 +52,7 @@ def ours(task: str, how: list[str], folder: Path) -> Any:
     """What is measured of this package: a function without arguments; runs to write or fuse are read before."""
     from rnnreranker import Run
     from rnnreranker.evaluate.evaluating import evaluate_runs
-    from rnnreranker.runs.fuse import fuse
+    from rnnreranker.runs.fuse import FuseParams, fuse
 
     if task == "read":
         return lambda: Run.read(folder / ".".join(["a.txt", *how]))
@@ -61,7 +61,7 @@ def ours(task: str, how: list[str], folder: Path) -> Any:
     runs = [Run.read(folder / f"{name}.txt") for name in "abc"[: int(how[0]) if how else 1]]
     if task == "write":
         return lambda: runs[0].write(folder / "ours.txt")
-    return lambda: fuse(runs, how[1], hits=HITS)
+    return lambda: fuse(runs, FuseParams(fuse=how[1]), hits=HITS)
 
 
 def theirs(task: str, how: list[str], folder: Path) -> Any:

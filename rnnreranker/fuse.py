@@ -72,7 +72,7 @@ def fuse_runs(
     fused, *others = [run if isinstance(run, Run) else Run.read(run) for run in runs]
     if others:
         kept = hits if to is None else None
-        fused = fuse([fused, *others], how.fuse, k=how.k, weights=how.weight_of_runs, hits=kept, names=names)
+        fused = fuse([fused, *others], how, hits=kept, names=names)
     return fused if to is None else documents_of(fused, to).head(hits)
 
 

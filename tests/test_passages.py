@@ -19,7 +19,7 @@ from rnnreranker.data.passage_documents import documents_by
 from rnnreranker.fuse import main as fuse_command
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.runs import Run
-from rnnreranker.runs.fuse import fuse
+from rnnreranker.runs.fuse import FuseParams, fuse
 from rnnreranker.runs.passages import AGGREGATES, to_documents
 from rnnreranker.search.__main__ import main as search_command
 
@@ -161,7 +161,7 @@ def test_fuse_makes_documents_of_one_run_or_of_several(tmp_path: Path, monkeypat
     assert fuse_command(["one.txt", *flags]) == 0
     assert Run.read("out.txt").to_dict() == {"q1": {"b": 12.0, "a": 11.5}, "q2": {"c#d": -2.0, "a": -5.0}}
     assert fuse_command(["one.txt", "two.txt", *flags, "--method", "mean"]) == 0
-    expected = documents(fuse([one, two], "mean"), "sump").head(2)
+    expected = documents(fuse([one, two], FuseParams(fuse="mean")), "sump").head(2)
     assert {qid: Run.read("out.txt").ranked(qid) for qid in ("q1", "q2")} == {
         qid: expected.ranked(qid) for qid in ("q1", "q2")
     }

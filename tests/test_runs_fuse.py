@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.fuse import fuse_runs, main
 from rnnreranker.runs import Run
-from rnnreranker.runs.fuse import METHODS, fuse
+from rnnreranker.runs.fuse import METHODS, FuseParams, fuse
 
 A = {"q1": {"d1": 9.5, "d2": 7.25, "d3": 7.0, "d4": 1.5}, "q2": {"d5": 3.0, "d1": 2.0, "d7": 0.5}}
 B = {"q1": {"d3": 0.9, "d5": 0.8, "d1": 0.35}, "q2": {"d7": 0.7, "d2": 0.6, "d5": 0.55, "d9": 0.1}}
 C = {"q1": {"d2": -1.0, "d6": -2.5, "d1": -7.0}, "q2": {"d9": -0.5, "d7": -4.0}}
-WEIGHTS = (2.0, 0.5, 1.0)
+WEIGHTS = "2,0.5,1"
 
 # Computed with ranx 0.3.21: rrf (k=60), anz, sum (over 3 runs: the mean), and after the norms min-max and zmuv sum and
 # wsum; the scores of the documents of q1 and q2 in the order of their ids.
@@ -47,8 +48,8 @@ def runs(*some: dict[str, dict[str, float]]) -> list[Run]:
 
 
 @pytest.mark.parametrize(("method", "weights"), RANX)
-def test_scores_are_those_of_ranx(method: str, weights: tuple[float, ...] | None) -> None:
-    fused = fuse(runs(A, B, C), method, weights=weights)
+def test_scores_are_those_of_ranx(method: Any, weights: str | None) -> None:
+    fused = fuse(runs(A, B, C), FuseParams(fuse=method, weights=weights))
     for qid, expected in zip(("q1", "q2"), RANX[method, weights], strict=True):
         found = dict(fused[qid])
         assert [found[docid] for docid in sorted(found)] == pytest.approx(expected, abs=2e-6)
@@ -66,15 +67,15 @@ def test_queries_and_documents_that_a_run_lacks() -> None:
     assert fused["none"] == []
     assert fused["sparse"] == [("a", pytest.approx(1 / 61))]
     for method in METHODS:
-        assert fuse([Run.from_dict({"q": {}}), Run.from_dict({"q": {}})], method)["q"] == []
+        assert fuse(runs({"q": {}}, {"q": {}}), FuseParams(fuse=method))["q"] == []  # type: ignore[arg-type]
 
 
 def test_equal_scores_stand_by_docid_and_stay_so_when_written(tmp_path: Path) -> None:
     """Scores that float32, in which trec_eval compares them, cannot tell apart are equal."""
     entries = {"q": dict.fromkeys(("a", "c", "b", "é", "Z"), 1.0)}
-    assert fuse(runs(entries, entries), "mean").ranked("q") == ["Z", "a", "b", "c", "é"]
+    assert fuse(runs(entries, entries), FuseParams(fuse="mean")).ranked("q") == ["Z", "a", "b", "c", "é"]
     near = {"q": {"b": 1.0 + 1e-9, "a": 1.0, "c": 1.0 - 1e-3}}
-    assert fuse(runs(near), "mean").ranked("q") == ["a", "b", "c"]
+    assert fuse(runs(near), FuseParams(fuse="mean")).ranked("q") == ["a", "b", "c"]
     crossed = runs({"q": {"x": 2.0, "y": 1.0}}, {"q": {"y": 2.0, "x": 1.0}})
     fused = fuse(crossed)
     assert fused.ranked("q") == ["x", "y"]
@@ -86,7 +87,7 @@ def test_equal_scores_stand_by_docid_and_stay_so_when_written(tmp_path: Path) ->
 @pytest.mark.parametrize("scores", [{"x": 4.0}, {"x": 0.1, "y": 0.1, "z": 0.1}, {"x": -2.0, "y": -2.0}])
 @pytest.mark.parametrize("written", [False, True])
 def test_a_list_of_equal_scores_stands_above_what_it_lacks(
-    method: str, scores: dict[str, float], written: bool, tmp_path: Path
+    method: Any, scores: dict[str, float], written: bool, tmp_path: Path
 ) -> None:
     """Each counts 1, as Pyserini's min-max has it: a lone hit is the best of its list, and more than no hit.
 
@@ -96,7 +97,7 @@ def test_a_list_of_equal_scores_stands_above_what_it_lacks(
     if written:
         second.write(tmp_path / "run.txt")
         second = Run.read(tmp_path / "run.txt")
-    fused = dict(fuse([first, second], method)["q"])
+    fused = dict(fuse([first, second], FuseParams(fuse=method))["q"])
     assert {docid: fused[docid] for docid in scores} == dict.fromkeys(scores, 1.0)
     assert (fused["a"], fused["b"]) == ((1.0, 0.0) if method == "minmax" else (1.0, -1.0))
 
@@ -138,13 +139,13 @@ def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeyp
     ],
 )
 def test_runs_that_do_not_go_together_are_reported(
-    other: dict[str, dict[str, float]], method: str, said: list[str]
+    other: dict[str, dict[str, float]], method: Any, said: list[str]
 ) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fused = fuse_runs(runs(A, other), method)
     assert [str(one.message)[: len(text)] for one, text in zip(caught, said, strict=True)] == said
-    assert fused.to_dict() == fuse(runs(A, other), method).to_dict()
+    assert fused.to_dict() == fuse(runs(A, other), FuseParams(fuse=method)).to_dict()
 
 
 @pytest.mark.parametrize(

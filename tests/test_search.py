@@ -22,7 +22,7 @@ from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.parts.texts import CorpusWriter
-from rnnreranker.runs.fuse import fuse
+from rnnreranker.runs.fuse import FuseParams, fuse
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.own_documents import notice_own
 
@@ -270,8 +270,8 @@ def test_bm25_and_hybrid_candidates_are_reranked(
     if retriever != "bm25":
         words = search([*words_too, "--retriever", "bm25", "--rerank", "none"])
         joined = search([*flags, "--rerank", "none", "--fuse", 'rrf:k=2,weights="3,1"'])
-        weights = (3, 1) if retriever == "hybrid" else (1, 3)  # hybrid is bm25+dense
-        assert ranking(joined) == ranking(fuse([words, collection.brute_force()], k=2, weights=weights))
+        how = FuseParams(k=2, weights="3,1" if retriever == "hybrid" else "1,3")  # hybrid is bm25+dense
+        assert ranking(joined) == ranking(fuse([words, collection.brute_force()], how))
 
 
 @pytest.mark.jvm

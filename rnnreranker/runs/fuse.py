@@ -73,38 +73,26 @@ def fusion(form: str | Mapping[str, Any] | Written, count: int, of: str) -> Fuse
 
 @phase("fusing")
 def fuse(
-    runs: Sequence[Run],
-    method: str = "rrf",
-    *,
-    k: float = 60,
-    weights: Sequence[float] | None = None,
-    hits: int | None = None,
-    names: Sequence[str] = (),
+    runs: Sequence[Run], how: FuseParams | None = None, *, hits: int | None = None, names: Sequence[str] = ()
 ) -> Run:
-    """One run with the documents of all, for the queries of all in order of first appearance.
+    """One run with the documents of one or more, for the queries of all in order of first appearance.
 
     A run without entries for a query does not count for it. Scores are rounded to float32, the precision of trec_eval;
     ties by ascending docid.
 
     Args:
-        method: "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with weights); "mean" = mean score over the runs
-            that have the document; "mean-zero" = over all runs; "minmax" = sum of (s - min) / (max - min) over a
-            query's scores in a run; "zscore" = sum of (s - mean) / deviation. Equal scores of a query count 1 each in
-            both.
-        k: of rrf.
-        weights: one >= 0 for each run; None = 1 each. Means are weighted means.
+        how: with as many weights w as runs; None = rrf. "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with
+            weights); "mean" = weighted mean score over the runs that have the document; "mean-zero" = over all runs;
+            "minmax" = sum of w (s - min) / (max - min) over a query's scores in a run; "zscore" = sum of w (s - mean) /
+            deviation. Equal scores of a query count w each in both.
         hits: entries kept of every query; None = all.
         names: of the runs, in notices about runs that do not fit together; none = no notices.
 
     Raises:
-        InputError: no runs, no such method, unfit weights, scores beyond float32.
+        InputError: scores beyond float32.
     """
-    if not runs:
-        raise InputError("fuse: no runs; expected at least one")
-    given = None if weights is None else ",".join(map(str, weights))
-    weights = FuseParams(fuse=method, k=k, weights=given).weight_of_runs or [1.0] * len(runs)  # type: ignore[arg-type]
-    if len(weights) != len(runs):
-        raise InputError(f"{len(weights)} weights for {len(runs)} runs; expected one for each")
+    how = how or FuseParams()
+    method, weights = how.fuse, how.weight_of_runs or [1.0] * len(runs)
     qids = tuple(dict.fromkeys(qid for run in runs for qid in run.qids))
     docids, rows_of, pairs = _numbered(runs, qids)
     if names:
@@ -112,7 +100,7 @@ def fuse(
     order = ascending(pairs, len(qids) * len(docids))
     pairs = pairs[order]
     first = np.flatnonzero(np.append(True, np.diff(pairs) > 0)[: len(pairs)])  # of the entries of one document
-    values = np.concatenate([weight * _values(run, method, k) for run, weight in zip(runs, weights, strict=True)])
+    values = np.concatenate([weight * _values(run, how) for run, weight in zip(runs, weights, strict=True)])
     with np.errstate(over="ignore"):
         scores = np.add.reduceat(values[order], first)
         if method == "mean":
@@ -169,25 +157,21 @@ def _notice_unlike(
                 )
 
 
-def _values(run: Run, method: str, k: float) -> np.ndarray:
+def _values(run: Run, how: FuseParams) -> np.ndarray:
     """(L,) float64: what each entry adds to its document, before weights."""
-    if method == "rrf":
-        return 1 / (k + run.ranks)
-    if method.startswith("mean"):
+    if how.fuse == "rrf":
+        return 1 / (how.k + run.ranks)
+    if how.fuse.startswith("mean"):
         return run.scores
-    sizes, queries = np.diff(run.offsets), run.queries
-    if not len(queries):
-        return run.scores
-    first, last = np.minimum(run.offsets[:-1], len(queries) - 1), np.maximum(run.offsets[1:] - 1, 0)
-    if method == "minmax":
-        low, spread = run.scores[last], run.scores[first] - run.scores[last]
+    scores, queries = run.scores, run.queries
+    first, last = run.offsets[queries], run.offsets[queries + 1] - 1  # of the query of every entry
+    if how.fuse == "minmax":
+        low, spread = scores[last], scores[first] - scores[last]
     else:
-        filled = np.maximum(sizes, 1)
-        low = np.bincount(queries, weights=run.scores, minlength=len(sizes)) / filled
-        off = run.scores - low[queries]
-        spread = np.sqrt(np.bincount(queries, weights=off * off, minlength=len(sizes)) / filled)
+        sizes = last - first + 1
+        low = np.bincount(queries, weights=scores)[queries] / sizes
+        spread = np.sqrt(np.bincount(queries, weights=(scores - low) ** 2)[queries] / sizes)
     with np.errstate(over="ignore"):
-        numbers = steps(run.scores.astype(np.float32))
-    apart = numbers[first] - numbers[last] >= np.maximum(sizes, 1)  # a file has equal scores one step apart
-    where = (apart & (spread > 0))[queries]
-    return np.divide(run.scores - low[queries], spread[queries], out=np.ones_like(run.scores), where=where)
+        numbers = steps(scores.astype(np.float32))
+    apart = numbers[first] - numbers[last] > last - first  # a file has equal scores one step apart
+    return np.divide(scores - low, spread, out=np.ones_like(scores), where=apart & (spread > 0))

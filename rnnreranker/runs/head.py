@@ -5,25 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from rnnreranker.base.command import notice
-from rnnreranker.runs.columns import Docids
-from rnnreranker.runs.ordering import by_docid, offsets_of
+from rnnreranker.runs.ordering import offsets_of
 from rnnreranker.runs.run import Run
 
 
-def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
-    """Positions that sort scores in descending order, ties by docid, query by query.
+def order_by_score(scores: np.ndarray, docids: np.ndarray) -> np.ndarray:
+    """Positions that sort the scores of a query in descending order, ties by docid.
 
-    scores: (n,) float; docids: (n,) strings; queries: (n,) int, ascending; None = one query.
+    scores: (n,) float; docids: (n,) strings.
 
     >>> order_by_score(np.array([1.0, 2.0, 1.0]), np.array(["c", "a", "b"])).tolist()
     [1, 2, 0]
     """
-    if queries is None:
-        queries = np.zeros(len(scores), dtype=np.int64)
-    order = np.lexsort((-scores, queries))
-    tied = (np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0)
-    ranked: np.ndarray = order[by_docid(tied, Docids(docids), order)]
-    return ranked
+    return np.lexsort((docids.astype(str), -scores))
 
 
 def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:
@@ -106,19 +100,14 @@ def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores
     >>> joined_by(run, 1, np.array([2, 0]), np.array([2, 3]), np.array([2.5, 2.4]))["q1"]
     [('a', 3.0), ('c', 2.5), ('d', 2.4), ('b', 1.4)]
     """
-    pairs = run.queries * len(run.docids) + run.rows
-    given = np.repeat(np.arange(len(counts)), counts) * len(run.docids) + rows
-    _, entries, at = np.intersect1d(pairs, given, assume_unique=True, return_indices=True)
-    new = np.delete(np.arange(len(given)), at)
-    all_scores, chosen = run.scores.copy(), run.ranks <= above
-    all_scores[entries], chosen[entries] = scores[at], True
-    numbers = np.concatenate([run.queries, np.repeat(np.arange(len(counts)), counts)[new]])
-    order = np.argsort(numbers, kind="stable")
-    all_rows = np.concatenate([run.rows, rows[new]])[order]
-    all_scores = np.concatenate([all_scores, scores[new]])[order]
-    chosen = np.concatenate([chosen, np.ones(len(new), dtype=bool)])[order]
-    joined = Run(run.qids, offsets_of(numbers, len(run)), run.ids, all_rows, all_scores)
-    return with_new_head(joined, chosen, all_scores[chosen])
+    of_given = np.repeat(np.arange(len(counts)), counts)
+    kept = ~np.isin(run.queries * len(run.docids) + run.rows, of_given * len(run.docids) + rows)
+    queries = np.concatenate([run.queries[kept], of_given])
+    order = np.argsort(queries, kind="stable")
+    all_rows, all_scores = np.concatenate([run.rows[kept], rows]), np.concatenate([run.scores[kept], scores])
+    chosen = np.concatenate([(run.ranks <= above)[kept], np.ones(len(rows), dtype=bool)])[order]
+    joined = Run(run.qids, offsets_of(queries, len(run)), run.ids, all_rows[order], all_scores[order])
+    return with_new_head(joined, chosen, joined.scores[chosen])
 
 
 ENOUGH = 3  # entries of a query whose scores can show a rule
@@ -129,10 +118,10 @@ NEAR = 1e-5  # of the range of the scores: what a rule may be missed by, as scor
 def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
     """Why the scores of a run say nothing beyond its order, in words; None if they do.
 
-    All scores of every query are equal; or they rise with the rank; or they follow from the rank: the same for all
-    queries of 3 entries or more, or of a lone query a straight line or 1 / (c + rank).
+    All scores of every query are equal; or they follow from the rank: the same for all queries of 3 entries or more, or
+    of a lone query a straight line or 1 / (c + rank).
 
-    scores: (L,) float64, query after query by rank; offsets: (Q+1,) int64.
+    scores: (L,) float64 of a `Run`; offsets: (Q+1,) int64.
 
     >>> why_useless(np.array([3.0, 2.0, 1.0, 3.0, 2.0, 1.0]), np.array([0, 3, 6]))
     'its scores follow from the rank, they are the same for all queries'
@@ -140,11 +129,7 @@ def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
     counts = np.diff(offsets)
     queries = np.repeat(np.arange(len(counts)), counts)
     steps = np.diff(scores)[np.diff(queries) == 0]
-    if not len(steps):
-        return None
-    if (steps > 0).any():
-        return "its scores rise with the rank"
-    if not steps.any():
+    if len(steps) and not steps.any():
         return "the scores of a query are equal"
     telling = np.flatnonzero(counts >= ENOUGH)
     if not len(telling):
@@ -152,11 +137,15 @@ def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
     longest = telling[np.argmax(counts[telling])]
     model = scores[offsets[longest] : offsets[longest + 1]]
     if len(telling) == 1:
-        follows = len(model) >= ALONE and (_straight(model) or (bool((model > 0).all()) and _straight(1 / model)))
-        return "its scores follow from the rank" if follows else None
+        forms = [model, 1 / model] if model[-1] > 0 else [model]
+        straight = any(
+            np.abs(form - np.linspace(form[0], form[-1], len(form))).max() <= NEAR * abs(form[0] - form[-1])
+            for form in forms
+        )
+        return "its scores follow from the rank" if len(model) >= ALONE and straight else None
     inside = np.isin(queries, telling)
     ranks = (np.arange(len(scores)) - np.repeat(offsets[:-1], counts))[inside]
-    same = np.abs(scores[inside] - model[ranks]).max() <= _slack(model)
+    same = np.abs(scores[inside] - model[ranks]).max() <= NEAR * (model[0] - model[-1])
     return "its scores follow from the rank, they are the same for all queries" if same else None
 
 
@@ -166,13 +155,3 @@ def scores_of_use(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         return scores
     notice(f"the run tells only its order ({why}): ranks are used, scores are not")
     return np.zeros(len(scores))
-
-
-def _straight(values: np.ndarray) -> bool:
-    """Whether values are linear in their ranks."""
-    line = np.linspace(values[0], values[-1], len(values))
-    return bool(np.abs(values - line).max() <= _slack(values))
-
-
-def _slack(values: np.ndarray) -> float:
-    return NEAR * float(abs(values[0] - values[-1]))

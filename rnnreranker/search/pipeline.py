@@ -158,7 +158,7 @@ class Pipeline:
             notice_mismatch(others[0], self.inputs.query_vectors, self.inputs.vectors)
         if len(runs) == 1:
             return runs[0]
-        return fuse(runs, how.fuse, k=how.k, weights=how.weight_of_runs, hits=self.depth)
+        return fuse(runs, how, hits=self.depth)
 
 
 def _with_queries(chosen: Chosen, request: SearchRequest, index: Index, first: bool) -> Chosen:
