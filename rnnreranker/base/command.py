@@ -343,7 +343,7 @@ def add_flags(
     of_settings = issubclass(kind, Params)
     for name in names or [one for one in hints_of(kind) if one not in skip]:
         hint = hints_of(kind)[name]
-        default, about, written = hint.field.default, hint.field.metadata, hint.flag
+        default, about, written = hint.field.default, hint.about, hint.flag
         usual = getattr(base, name, default)
         text = f"{before}{', '.join(known_methods(about['method'])) if about['method'] else ''}{about['help']}"
         options: dict[str, Any] = {"dest": written, "default": default, "required": default is dataclasses.MISSING}

@@ -20,7 +20,6 @@ import sys
 import threading
 import time
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -270,9 +269,7 @@ def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) ->
 
 def first_line(path: str | os.PathLike[str]) -> str:
     """The first line of a text file that is not blank, or ""; replaces bytes that are not UTF-8."""
-    with open_bytes(path) as stream:
-        texts = (line.decode(errors="replace").removeprefix("\ufeff").strip() for line in stream)
-        return next(filter(None, texts), "")
+    return next((text for _, line in read_lines(path, errors="replace") if (text := line.strip())), "")
 
 
 # Digests.
@@ -357,8 +354,8 @@ def checked_record(value: Any, where: str, expected: str = "an object") -> dict[
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"key {key} stands there a second time")
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {max(keys, key=keys.count)} stands there a second time")
     return values
 
 

@@ -25,8 +25,6 @@ OLDEST = 21
 LOGGING = "org.apache.logging.log4j"
 QUICK_LOGGING = f"{LOGGING}.simple.SimpleLoggerContextFactory"  # errors go to stderr; it starts in a fifth of the time
 
-INDEX_TABLE = re.compile("(TF|FAISS)_INDEX_INFO")
-
 _forked = False  # whether Java had started when this process was forked
 _KEPT: list[Any] = []  # Java forgets the level of a logger that nobody holds
 
@@ -153,13 +151,10 @@ def find_java() -> tuple[Path, int]:
 
 def prebuilt_index_names() -> list[str]:
     """The sorted names of Pyserini's prebuilt Lucene and Faiss indexes, without Java; empty without Pyserini."""
-    folder = _pyserini_folder()
-    table = folder / "prebuilt_index_info.py" if folder else None
-    if table is None or not table.is_file():
-        return []
-    tables = re.split(r"^(\w+) *=", table.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    wanted = [body for name, body in zip(tables[1::2], tables[2::2], strict=True) if INDEX_TABLE.match(name)]
-    return sorted({name for body in wanted for name in re.findall(r'^    "([^"]+)"\s*:', body, re.MULTILINE)})
+    table = (_pyserini_folder() or Path()) / "prebuilt_index_info.py"
+    text = table.read_text(encoding="utf-8") if table.is_file() else ""
+    tables = re.findall(r"^(?:TF|FAISS)_INDEX_INFO\w* = \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    return sorted({name for body in tables for name in re.findall(r'^    "([^"]+)"\s*:', body, re.MULTILINE)})
 
 
 def _options(version: int) -> list[str]:

@@ -230,7 +230,7 @@ def _settings(usual: Any, names: Iterable[str]) -> Iterator[str]:
     """Two lines a setting: its default and help, and the values it takes."""
     for hint in (hints_of(type(usual))[name] for name in names):
         default = shown(getattr(usual, hint.field.name))
-        yield f"  {hint.field.name}={default}  {hint.field.metadata.get('help', '')}\n    {hint.expected}"
+        yield f"  {hint.field.name}={default}  {hint.about['help']}\n    {hint.expected}"
 
 
 def first_line(method: Any) -> str:

@@ -139,9 +139,9 @@ WORDS = {"true": True, "yes": True, "false": False, "no": False}  # of a boolean
 SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settings of several kinds
 
 
-ABOUT: dict[str, Any] = {
+ABOUT: dict[str, Any] = {  # what a field may say of itself
     **dict.fromkeys(LIMITS),
-    **dict.fromkeys(("flag", "metavar", "method"), ""),
+    **dict.fromkeys(("help", "flag", "metavar", "method"), ""),
     **{"one_of": list, "many": False},
 }
 
@@ -157,7 +157,7 @@ def setting(default: Any, meaning: str, **about: Any) -> Any:
             the flag's name, N for an integer); method (a kind of method, whose names begin the help text); many
             (whether the flag may be repeated).
     """
-    return dataclasses.field(default=default, metadata={"help": meaning, **ABOUT, **about})
+    return dataclasses.field(default=default, metadata={"help": meaning, **about})
 
 
 def context_setting(default: int = 60) -> Any:
@@ -168,10 +168,12 @@ def context_setting(default: int = 60) -> Any:
 class Hint(NamedTuple):
     """What a field may be: values of some types.
 
-    literal: the words of a Literal; nones: what counts as None; items: the types of the elements of a sequence.
+    about: see `setting`; literal: the words of a Literal; nones: what counts as None; items: the types of the elements
+    of a sequence.
     """
 
     field: dataclasses.Field[Any]
+    about: dict[str, Any]
     types: tuple[Any, ...]
     literal: tuple[str, ...]
     nones: tuple[Any, ...]
@@ -185,17 +187,17 @@ class Hint(NamedTuple):
     @property
     def words(self) -> list[str]:
         """The words that a text may be; empty = any."""
-        return list(self.literal) or list(self.field.metadata.get("one_of", list)())
+        return list(self.literal or self.about["one_of"]())
 
     @property
     def flag(self) -> str:
         """Its name on the command line, with _ for -."""
-        return str(self.field.metadata.get("flag") or self.field.name).replace("-", "_")
+        return str(self.about["flag"] or self.field.name).replace("-", "_")
 
     @property
     def limits(self) -> list[tuple[Callable[[Any, Any], bool], str, float]]:
         """Comparison, its sign, and the limit of a number."""
-        return [(*LIMITS[name], value) for name in LIMITS if (value := self.field.metadata.get(name)) is not None]
+        return [(*LIMITS[name], value) for name in LIMITS if (value := self.about[name]) is not None]
 
     @property
     def expected(self) -> str:
@@ -262,7 +264,8 @@ class _Names(dict[str, Any]):
 
 
 @functools.cache
-def _hints_of(kind: Any) -> dict[str, Hint]:
+def hints_of(kind: Any) -> dict[str, Hint]:
+    """Name → type and limits of each field of a settings class or request."""
     names = _Names(vars(builtins))
     for one in reversed(kind.__mro__):
         names |= vars(sys.modules[one.__module__])
@@ -274,13 +277,9 @@ def _hints_of(kind: Any) -> dict[str, Hint]:
         args = {get_origin(part) or part: get_args(part) for part in parts}
         own = dict.fromkeys(str if one is typing.Literal else one for one in args if one is not types.NoneType)
         literal, items = args.get(typing.Literal, ()), args.get(Sequence, ())
-        hints[field.name] = Hint(field, (*own,), literal, nones if types.NoneType in args else (), items)
+        about = ABOUT | dict(field.metadata)
+        hints[field.name] = Hint(field, about, (*own,), literal, nones if types.NoneType in args else (), items)
     return hints
-
-
-def hints_of(kind: Any) -> dict[str, Hint]:
-    """Name → type and limits of each field of a settings class or request."""
-    return _hints_of(kind)
 
 
 class Checked:

@@ -193,4 +193,4 @@ class FlagsRequest(Request):
 def settings_with_flags() -> Iterator[tuple[type[Part], Hint]]:
     """The settings of parts that are flags of `index` and arguments of `build_index`."""
     for one in parts().values():
-        yield from ((one, hint) for hint in hints_of(one.Params).values() if hint.field.metadata.get("flag"))
+        yield from ((one, hint) for hint in hints_of(one.Params).values() if hint.about["flag"])

@@ -45,7 +45,7 @@ def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]
         hint = hints_of(method.Params)[setting]
         words = [*hint.words] or (["true", "false"] if hint.number is bool else [])
         words += ["none"] if words and hint.nones else []
-        about = {"name": setting, "help": hint.field.metadata.get("help", "")}
+        about = {"name": setting, "help": hint.about["help"]}
         settings.append(about | {"default": getattr(usual, setting), "choices": words})
     if getattr(method, "takes_source", False) and collection.index.has("neighbours"):
         there = [one for one in SOURCES["from"] if collection.index.has(one)]
