@@ -77,7 +77,9 @@ def test_missing_candidates_are_counted_or_left_below(collection: tuple) -> None
     run = Run.from_dict({"q0": {"x1": 9.0, "d1": 8.0, "x2": 7.0, "d2": 6.0, "x3": 5.0, "x4": 4.0}})
     with pytest.raises(InputError, match=r"4 of 6 docids in the run are not in the index \(first: x1, x2, x3\)"):
         RnnReranker(source).rerank(run, queries)
-    with pytest.warns(DataWarning, match=r"rnn: 4 of 6 docids in the run are unknown .* \(first: x1, x2, x3\)"):
+    with pytest.warns(
+        DataWarning, match=r"rnn: 4 of 6 docids in the run are not in the index and .* \(first: x1, x2, x3\)"
+    ):
         reranked = RnnReranker(source, missing="skip").rerank(run, queries)
     after = [docid for docid, _ in reranked["q0"]]
     assert set(after[:2]) == {"d1", "d2"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rnnreranker
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data.document import Document
@@ -485,3 +487,39 @@ def test_query_vectors_are_compared_with_a_run_of_words(tmp_path: Path, capsys: 
         assert main([*flags, "--retriever", "tf-idf+dense", "--fuse", "minmax"]) == 0
         said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: query and document")]
         assert len(said) == (name == "others")
+
+
+def test_a_question_passes_through_few_functions(tmp_path: Path) -> None:
+    """A trace of a question to two retrievers, fused and reranked by rNN, from argv to the printed hits.
+
+    Counted, each once: functions of the package that take or return the question's text or a run, alone, in a list or
+    in a mapping. Not counted: base/ (flags, checks, phases), functions inside of others, the methods of `Run`.
+    """
+    vectors = np.random.default_rng(4).normal(size=(9, 4))
+    rows = [{"id": f"d{row}", "contents": f"word{row % 3}", "vector": one} for row, one in enumerate(vectors.tolist())]
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    np.save(tmp_path / "query.npy", vectors[:1].astype(np.float32))
+    index, text = str(tmp_path / "index"), "word1 of all"
+    assert make_index(["--documents", str(tmp_path / "docs.jsonl"), "--parts", "dense,terms", "--output", index]) == 0
+    package, passed = str(Path(rnnreranker.__file__).parent), set[str]()
+
+    def carries(value: Any) -> bool:
+        if isinstance(value, dict | list | tuple):
+            return any(map(carries, value.values() if isinstance(value, dict) else value))
+        return isinstance(value, Run) or (isinstance(value, str) and value == text)
+
+    def trace(frame: Any, event: str, returned: Any) -> None:
+        code, apart = frame.f_code, (f"{package}/base/", f"{package}/runs/run.py")
+        if event in ("call", "return") and code.co_filename.startswith(package):
+            seen = carries([*frame.f_locals.values()] if event == "call" else returned)
+            if seen and not code.co_filename.startswith(apart) and "<locals>" not in code.co_qualname:
+                passed.add(code.co_qualname)
+
+    flags = ["--retriever", "bm25s+dense", "--encoded-queries", str(tmp_path / "query.npy"), "--query", text]
+    sys.setprofile(trace)
+    try:
+        assert main(["--index", index, *flags]) == 0
+    finally:
+        sys.setprofile(None)
+    assert {"main", "Pipeline.stages", "fuse", "Reranker.rerank", "show_results"} <= passed
+    assert len(passed) <= 25, sorted(passed)

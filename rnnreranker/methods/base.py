@@ -12,7 +12,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError, brief, count_of, instance_of
 from rnnreranker.base.method import Inputs, settings_of
-from rnnreranker.parts.vectors.of_run import check_missing, query_rows, vector_rows
+from rnnreranker.parts.vectors.of_run import check_dimension, check_missing, vector_rows
 from rnnreranker.parts.vectors.together import notice_mismatch
 
 if TYPE_CHECKING:
@@ -89,14 +89,18 @@ class SearchMethod(ABC):
 
         given: in place of those of the inputs. InputError: another dimension, a query without a vector.
         """
+        from rnnreranker.parts.vectors.source import QueryVectors
+
         if "query vectors" not in self.needs:
             return [None] * len(run)
         queries = self.inputs.query_vectors if given is None else given
-        rows = query_rows(run, queries, self.vectors.dimension if "vectors" in self.needs else None)
-        if "vectors" in self.needs and self.inputs.compared is not queries:
-            self.inputs.compared = queries
-            notice_mismatch(run, queries, self.vectors)
-        return rows
+        instance_of(queries, QueryVectors, "query_vectors")
+        if "vectors" in self.needs:
+            check_dimension(queries, self.vectors.dimension)
+            if self.inputs.compared is not queries:
+                self.inputs.compared = queries
+                notice_mismatch(run, queries, self.vectors)
+        return queries.of(run.qids).vectors
 
     def rows_of(self, run: Run) -> np.ndarray:
         """(V,) int64: rows of the documents of a run, -1 for those that this method cannot use; 0 if it reads no rows.
@@ -113,7 +117,7 @@ class SearchMethod(ABC):
                 f"{len(lost)} of {len(run)} queries of the run have no text in the topics (first: "
                 f"{', '.join(lost[:3])}); give the topics that the run was made from"
             )
-        rows, skip = np.zeros(len(run.docids), dtype=np.int64), self.missing == "skip"
+        rows, skip = np.zeros(len(run.docids), dtype=np.int64), self.name if self.missing == "skip" else ""
         sources = [getattr(self.inputs, one) for one in ("vectors", "neighbours", "tokens") if one in self.needs]
         if sources:
             rows = vector_rows(sources[0], run, skip=skip, beside=sources[1] if sources[1:] else None)

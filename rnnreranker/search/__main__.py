@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     stages = work.stages()
     with phase("writing"):
         kept = stages if request.query or wanted.qrels else stages[-1:]
-        whole = [documents_of(stage, request.passages) for stage in kept]
+        whole = kept if request.passages is None else [documents_of(stage, request.passages) for stage in kept]
         runs = [run.head(request.hits) for run in whole]
         if wanted.output:
             _write(wanted, work, runs[-1])
@@ -63,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
             from rnnreranker.search.own_documents import best_passages
             from rnnreranker.search.show import show_results
 
-            text_of = best_passages(stages[-1], request.passages)
+            text_of = {} if request.passages is None else best_passages(stages[-1], request.passages)
             show_results(work.index, whole[0], runs[-1], limit=wanted.show, text_of=text_of)
         if qid is not None:
             _explain(wanted, work, stages, qrels)

@@ -45,23 +45,19 @@ def notice_own(run: Run, remedy: str) -> None:
         )
 
 
-def documents_of(run: Run, params: PassageParams | None) -> Run:
-    """The documents of a run of passages; without `params` the run itself.
+def documents_of(run: Run, params: PassageParams) -> Run:
+    """The documents of a run of passages.
 
     Raises:
         InputError: passages without a known document, and as `to_documents`.
         UnavailableError: an ir_datasets id whose data are not here.
     """
-    if params is None:
-        return run
     names, order = documents_by(params.passages, run.docids, ordered=params.aggregate == "firstp")
     return to_documents(run, names, params.aggregate, order=order)
 
 
-def best_passages(run: Run, params: PassageParams | None) -> dict[str, str]:
-    """Document → its best passage in the run of one query; empty without `params`."""
-    if params is None:
-        return {}
+def best_passages(run: Run, params: PassageParams) -> dict[str, str]:
+    """Document → its best passage in the run of one query."""
     (qid,) = run.qids
     ranked = run.ranked(qid)
     return dict(zip(reversed(documents_by(params.passages, ranked)[0].tolist()), reversed(ranked), strict=True))

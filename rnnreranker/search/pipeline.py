@@ -106,8 +106,9 @@ class Pipeline:
         self.rerankers: list[Reranker] = [make(one) for one in rerankers]
         for retriever in self.retrievers:
             retriever.check()
-        for method in self._methods if given is not None else []:
-            method.rows_of(given)
+        if given is not None and request.missing == "error":
+            for method in self._methods:
+                method.rows_of(given)
         by = "hybrid" if request.retrieve == "hybrid" else "+".join(named)
         self.retrieved_by = f"{by}.{feedback.name}" if feedback else by
 
@@ -130,11 +131,20 @@ class Pipeline:
 
         Runs are not cut; passages are not merged to documents.
         """
-        remove, passages = self.request.remove_query, self.request.passages
+        remove, passages, how = self.request.remove_query, self.request.passages, self.request.fusion
         with phase("query vectors"):
             self._load("query vectors", "query tokens")
         with phase("retrieval"):
-            stages = [self._retrieved() if self.given is None else self.given]
+            runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
+            if remove:
+                runs = [without_own(run, passages).head(self.depth) for run in runs]
+            words = [run for one, run in zip(self.retrievers, runs, strict=True) if "vectors" not in one.needs]
+            if words and {"query vectors", "vectors"} <= self.needs:  # they test vectors better than their own run
+                self.inputs.compared = self.inputs.query_vectors
+                notice_mismatch(words[0], self.inputs.query_vectors, self.inputs.vectors)
+            if len(runs) > 1:
+                runs = [fuse(runs, how, hits=self.depth)]
+            stages = runs if self.given is None else [self.given]
             if not remove:
                 notice_own(stages[0], f"give {argument('remove_query', True)} to leave it out of the run")
         if self.expander is not None:
@@ -146,19 +156,6 @@ class Pipeline:
             with phase(f"{step} on {reranker.devices}" if reranker.devices else step):
                 stages.append(reranker.rerank(stages[-1]))
         return stages
-
-    def _retrieved(self) -> Run:
-        remove, how = self.request.remove_query, self.request.fusion
-        runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
-        if remove:
-            runs = [without_own(run, self.request.passages).head(self.depth) for run in runs]
-        others = [run for one, run in zip(self.retrievers, runs, strict=True) if "vectors" not in one.needs]
-        if others and {"query vectors", "vectors"} <= self.needs:  # a lexical run tests vectors better than their own
-            self.inputs.compared = self.inputs.query_vectors
-            notice_mismatch(others[0], self.inputs.query_vectors, self.inputs.vectors)
-        if len(runs) == 1:
-            return runs[0]
-        return fuse(runs, how, hits=self.depth)
 
 
 def _with_queries(chosen: Chosen, request: SearchRequest, index: Index, first: bool) -> Chosen:

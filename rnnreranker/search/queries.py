@@ -76,12 +76,22 @@ def query_vectors(
         InputError: queries without text or vector, an unknown encoder of the index, another dimension than the index's.
         UnavailableError: an encoder that is not here and cannot be downloaded.
     """
-    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.parts.vectors.of_run import check_dimension
+    from rnnreranker.parts.vectors.source import QueryVectors, load_encoded_queries
 
     if how.encoded is not None:
-        vectors = _given(how.encoded, topics)
-        vectors = vectors if wanted is None else vectors.of(list(wanted))
+        vectors: Any = how.encoded
+        if isinstance(vectors, str | Path):
+            vectors = load_encoded_queries(str(vectors), tuple(topics) or None)
+        elif not isinstance(vectors, QueryVectors):
+            if len(topics) != len(vectors):
+                raise InputError(
+                    f"encoded_queries: {len(vectors)} rows for {len(topics)} topics; expected one for each, in their "
+                    "order, or QueryVectors with the query ids"
+                )
+            vectors = QueryVectors(tuple(topics), vectors)
+        chosen = tuple(topics if wanted is None else wanted)
+        vectors = vectors.of(chosen) if chosen not in ((), vectors.qids) else vectors
     else:
         qids = tuple(topics if wanted is None else wanted)
         if lost := [qid for qid in qids if qid not in topics]:
@@ -124,23 +134,6 @@ def open_query_encoder(how: QueryEncoding, index: Index) -> Encoder:
             f"{argument('encoder')}"
         )
     return encoder
-
-
-def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
-    from rnnreranker.parts.vectors import QueryVectors
-
-    if isinstance(encoded, QueryVectors):
-        return encoded.of(list(topics)) if topics else encoded
-    if isinstance(encoded, str | Path):
-        from rnnreranker.parts.vectors.source import load_encoded_queries
-
-        return load_encoded_queries(str(encoded), tuple(topics) or None)
-    if len(topics) != len(encoded):
-        raise InputError(
-            f"encoded_queries: {len(encoded)} rows for {len(topics)} topics; expected one for each, in their order, or "
-            "QueryVectors with the query ids"
-        )
-    return QueryVectors(tuple(topics), encoded)
 
 
 def _encoder(how: QueryEncoding, index: Index) -> tuple[str, dict[str, Any], str | None]:

@@ -49,7 +49,7 @@ def search(request: SearchRequest) -> Run:
     request.check()
     topics, given = read_queries(request)
     run = Pipeline(request, topics, given=given).stages()[-1]
-    return documents_of(run, request.passages).head(request.hits)
+    return (run if request.passages is None else documents_of(run, request.passages)).head(request.hits)
 
 
 def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:

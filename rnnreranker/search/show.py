@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import print_table, say
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
 ARROWS = str.maketrans("+-0", "↑↓=")  # of moves on a terminal
 
 
-def show_results(
-    index: Index, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str] = MappingProxyType({})
-) -> None:
+def show_results(index: Index, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str]) -> None:
     """Print rank, move, docid, score and a line of text of the only query's first `limit` results.
 
     A terminal gets an aligned table with arrows, a pipe tab-separated values with signed numbers (+2 = two ranks up).

@@ -11,7 +11,6 @@ import numpy as np
 
 from rnnreranker.methods.base import SearchMethod
 from rnnreranker.parts.vectors.exact import inner_products
-from rnnreranker.parts.vectors.of_run import notice_missing
 from rnnreranker.runs.columns import encode
 from rnnreranker.runs.head import joined_by
 
@@ -69,7 +68,6 @@ class Expander(SearchMethod):
         if (wanted := getattr(self.params, "k", None)) is not None:
             graph.check_k("k", wanted)
         known, queries = self.rows_of(run), self.vectors_of(run, query_vectors)
-        notice_missing(run, known >= 0, self.name)
         rows, scores = [np.empty(0, np.int64)], [np.empty(0)]
         for query, (first, last) in zip(queries, itertools.pairwise(run.offsets.tolist()), strict=True):
             of_query = rows[0], scores[0]

@@ -18,7 +18,6 @@ from rnnreranker.base.command import progress, say
 from rnnreranker.base.errors import InputError, argument
 from rnnreranker.methods.base import SearchMethod
 from rnnreranker.parts.vectors.exact import all_finite
-from rnnreranker.parts.vectors.of_run import notice_missing
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 
 if TYPE_CHECKING:
@@ -146,7 +145,6 @@ class Reranker(SearchMethod):
         rows = self.rows_of(run)
         vectors = self.vectors_of(run, query_vectors)
         queries = [self._query(qid, vector) for qid, vector in zip(run.qids, vectors, strict=True)]
-        notice_missing(run, rows >= 0, self.name)
         chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), rows >= 0)
         entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
         scores = self.run_scores(run)[chosen].astype(np.float64) if "run scores" in self.needs else None

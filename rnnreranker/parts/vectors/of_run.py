@@ -7,26 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.base.command import notice
-from rnnreranker.base.errors import InputError, argument, instance_of
+from rnnreranker.base.errors import InputError, argument
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors.ids import HasDocids
     from rnnreranker.parts.vectors.source import QueryVectors
     from rnnreranker.runs import Run
-
-
-def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:
-    """(Q, d) float32: the query vectors in the order of the run; dimension: of the index, None = any.
-
-    Raises:
-        InputError: vectors of another dimension, a query without a vector.
-    """
-    from rnnreranker.parts.vectors.source import QueryVectors
-    from rnnreranker.runs import Run
-
-    instance_of(run, Run, "run")
-    check_dimension(instance_of(query_vectors, QueryVectors, "query_vectors"), dimension)
-    return query_vectors.of(run.qids).vectors
 
 
 def check_dimension(queries: QueryVectors, dimension: int | None, source: str = "", index: str = "the index") -> None:
@@ -38,48 +24,33 @@ def check_dimension(queries: QueryVectors, dimension: int | None, source: str = 
         )
 
 
-def check_missing(run: Run, usable: np.ndarray, lack: str, skip: bool) -> None:
-    """Raise InputError for a run with documents that cannot be used: how many, and the first three.
+def check_missing(run: Run, usable: np.ndarray, lack: str, skip: str = "") -> None:
+    """Raise InputError for a run with documents that cannot be used, or report them: how many, and the first three.
 
     Args:
         usable: (V,) bool, of the run's distinct docids; lack: the message about the others.
-        skip: whether some, though not all, may be unusable.
+        skip: the method that leaves some, though not all, below the others; "" = none may be unusable.
     """
-    lost, count = _lost(run, usable)
-    if not len(lost) or (skip and len(lost) < count):
-        return
-    remedy = "" if skip else f", or {argument('missing', 'skip')} to leave them below the reranked ones"
-    raise InputError(
-        f"{len(lost)} of {count} docids in the run {lack} (first: {', '.join(map(str, lost[:3]))}); "
-        f"use the index that the run was made from{remedy}"
-    )
-
-
-def notice_missing(run: Run, usable: np.ndarray, name: str) -> None:
-    """Report how many docids of a run a method leaves out; usable: (V,) bool; name: of the method."""
-    lost, count = _lost(run, usable)
-    if len(lost):
-        notice(
-            f"{name}: {len(lost)} of {count} docids in the run are unknown and stay below the others (first: "
-            f"{', '.join(map(str, lost[:3]))})"
-        )
-
-
-def _lost(run: Run, usable: np.ndarray) -> tuple[np.ndarray, int]:
-    """The docids of a run's entries that are not usable, and the number of docids of its entries."""
     if usable.all():
-        return run.docids[:0], 0
+        return
     used = np.zeros(len(usable), dtype=bool)
     used[run.rows] = True
-    return run.docids[used & ~usable], int(used.sum())
+    lost, count = run.docids[used & ~usable], int(used.sum())
+    said = f"{len(lost)} of {count} docids in the run {lack}"
+    first = f"(first: {', '.join(map(str, lost[:3]))})"
+    if len(lost) and not (skip and len(lost) < count):
+        remedy = "" if skip else f", or {argument('missing', 'skip')} to leave them below the reranked ones"
+        raise InputError(f"{said} {first}; use the index that the run was made from{remedy}")
+    if len(lost):
+        notice(f"{skip}: {said} and stay below the others {first}")
 
 
-def vector_rows(source: HasDocids, run: Run, *, skip: bool = False, beside: HasDocids | None = None) -> np.ndarray:
+def vector_rows(source: HasDocids, run: Run, *, skip: str = "", beside: HasDocids | None = None) -> np.ndarray:
     """(V,) int64: the vector row of each distinct docid of the run, -1 if it has none.
 
     Args:
         source: vectors, or a graph; beside: read by the same rows, such as the vectors of a graph.
-        skip: whether some docids, though not all, may be unknown.
+        skip: as in `check_missing`.
 
     Raises:
         InputError: docids without a vector, how many and the first three; docids with another row in `beside`.
