@@ -210,8 +210,7 @@ class StudyRequest(ComputesOnDevices, Request):
             with located(argument("arms", str(written))):
                 arm = self._arm(written)
                 own, before = arm.own, (BASE, *names[:number])
-                named = (own.against or self.against or BASE).split(SIGN)
-                unknown = [one for one in (*named, own.rates, arm.teacher) if one not in ("", BASE, *names)]
+                unknown = [one for one in (*arm.against, own.rates, arm.teacher) if one not in ("", BASE, *names)]
                 late = [one for one in arm.refers if one in names[number:]]
                 refuse(
                     (arm.name in before, f"{arm.name}: an arm of that name is there; give it another"),
@@ -221,8 +220,7 @@ class StudyRequest(ComputesOnDevices, Request):
                     (own.negatives not in sources, f"negatives={own.negatives}: {nearest(own.negatives, sources[1:])}"),
                     (own.prf and own.start not in names, "prf: give start, the arm that is searched with"),
                 )
-            against = (BASE, *(one for one in named if one not in (BASE, arm.name)))
-            made.append(dataclasses.replace(arm, against=against))
+            made.append(arm)
         return made
 
     def _arm(self, written: Written) -> Arm:
@@ -239,7 +237,9 @@ class StudyRequest(ComputesOnDevices, Request):
         drawn = 2 if getattr(params, "at_random", False) else 1  # as many random documents beside the run's
         context = self.context if self.fixed else drawn * getattr(params, "depth", self.context) + 1
         finder = "" if own.negatives in ("random", *self.stages) else own.negatives
-        return Arm(written.name, params, *_labels(own.labels, context), finder, own)
+        named = (own.against or self.against or BASE).split(SIGN)
+        against = (BASE, *(one for one in named if one not in (BASE, written.name)))
+        return Arm(written.name, params, *_labels(own.labels, context), finder, own, against)
 
     @cached_property
     def stages(self) -> dict[str, Chosen]:

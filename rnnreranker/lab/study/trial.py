@@ -241,7 +241,7 @@ class Studied:
         scores, likely = run.to_dict(), mined.pairs[mined.suspicion > mined.threshold]
         for qid, docid in likely[["qid", "docid"]].itertuples(index=False):
             scores[qid].pop(docid, None)
-        return _run_of(scores)
+        return Run.from_dict({qid: own for qid, own in scores.items() if own})
 
     def labelled(self, task: Task, arm: Arm, folder: Path) -> tuple[SoftLabels, Index, dict[str, Any]]:
         """The labels of the training queries, their index, and further entries of the record."""
@@ -278,11 +278,9 @@ class Studied:
             every = Run.from_dict({qid: ranked for qid in task.test})  # noqa: C420
             judged = self.qrels[self.qrels["query_id"].isin(task.test)]
             method = dataclasses.replace(method, params={**method.params, "context": count + 1})
-            by_words = {
-                one.qid: {docid: d for docid, d in zip(one.docids, one.scores.tolist(), strict=True) if d > 0}
-                for one in make_labels(every, judged, index, method, **given, depth=count)
-            }
-            more["by_degrees"] = means_of(self.values(_run_of(by_words).head(self.hits), task.test))
+            degrees: Any = make_labels(every, judged, index, method, **given, depth=count).frame().query("score > 0")
+            by_words = Run.from_columns(degrees["qid"], degrees["docid"], degrees["score"]).head(self.hits)
+            more["by_degrees"] = means_of(self.values(by_words, task.test))
         return labels, index, more
 
     def model_in(self, at: Path) -> str | None:
@@ -351,11 +349,6 @@ class Studied:
 def _of(run: Run, qids: Iterable[str]) -> Run:
     wanted = set(qids)
     return run.of_queries([qid in wanted for qid in run.qids])
-
-
-def _run_of(scores: Mapping[str, Mapping[str, float]]) -> Run:
-    """A run of the queries that have documents."""
-    return Run.from_dict({qid: own for qid, own in scores.items() if own})
 
 
 def means_of(values: Values) -> dict[str, float]:
