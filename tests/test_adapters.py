@@ -202,7 +202,8 @@ def test_searchers_of_pyserini(collection: Path) -> None:
         (dense, {}),
         (HybridSearcher(dense, bm25), {}),
     ):
-        plain = searcher.batch_search(list(topics.values()), list(topics), k=12, **_both(searcher, 12))
+        both = {"k0": 12} if hasattr(searcher, "dense_searcher") else {}
+        plain = searcher.batch_search(list(topics.values()), list(topics), k=12, **both)
         wrapped = RnnSearcher(searcher, params=params, **flags)
         found = wrapped.batch_search(list(topics.values()), list(topics), k=12)
         vectors = QueryVectors(tuple(topics), np.stack([encoder.encode(text) for text in topics.values()]))
@@ -215,7 +216,3 @@ def test_searchers_of_pyserini(collection: Path) -> None:
             np.testing.assert_allclose([hit.score for hit in found[qid]], [s for _, s in reranked[qid]], rtol=1e-5)
     bm25_again = RnnSearcher(bm25, collection, params, encoder="minilm")
     assert bm25_again.doc("t00").docid() == "t00"
-
-
-def _both(searcher: Any, depth: int) -> dict[str, int]:
-    return {"k0": depth} if hasattr(searcher, "dense_searcher") else {}

@@ -19,8 +19,10 @@ pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'rn
 pytest.importorskip("httpx", reason="httpx is not installed, which the test client of fastapi needs")
 
 import serve_world
+from query_sets import write_queries
 from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, running
 from starlette.testclient import TestClient
+from store_worlds import examples_of
 
 from rnnreranker import RnnParams, Run, evaluate_run, open_index, rerank_hits
 from rnnreranker.base.errors import InputError, UnavailableError
@@ -373,11 +375,8 @@ def test_a_port_that_is_taken_is_told(world: Path) -> None:
 
 
 def test_the_python_of_the_page_runs(collection: ServedIndex, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "serve.md").read_text(encoding="utf-8")
-    assert len(page.encode()) <= 8192
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    block = examples_of("serve.md", "The API")
     with running(collection) as address:
-        assert 'server = "http://127.0.0.1:8000"' in block
         names: dict[str, Any] = {}
         exec(block.replace("http://127.0.0.1:8000", address), names)
     assert len(capsys.readouterr().out.splitlines()) == 10
@@ -388,10 +387,8 @@ def test_the_python_of_the_page_runs(collection: ServedIndex, capsys: pytest.Cap
 def test_the_service_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its code, over vectors of a file, answers as `rerank_hits`; unknown docids are refused."""
     vectors = np.random.default_rng(3).standard_normal((40, 8), dtype=np.float32)
-    np.save(tmp_path / "vectors.npy", vectors)
-    (tmp_path / "vectors.ids").write_text("".join(f"d{row}\n" for row in range(40)))
-    page = (Path(__file__).resolve().parents[1] / "docs" / "fastapi.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    write_queries(tmp_path / "vectors.npy", [f"d{row}" for row in range(40)], vectors)
+    code = examples_of("fastapi.md")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "service"}
     exec(compile(code, "service.py", "exec", dont_inherit=True), names)

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from page_data.pictures import write_pictures
-from page_data.study_table import study_table
 from query_sets import write_index, write_judged
 from tiny_encoder import make_encoder
 
@@ -23,7 +21,6 @@ from rnnreranker.lab.study.request import Arm, StudyRequest
 from rnnreranker.lab.study.studying import conclusion, per_query, study, study_rows, with_chosen, with_rates
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied
-from rnnreranker.regress.records import Figures
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
 QRELS = pandas.DataFrame(
@@ -190,14 +187,6 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     again, _ = study(StudyRequest(opened, topics, judged, **given))
     assert [rounded(again[name]) for name in ("rows", "curves")] == [made[name] for name in ("rows", "curves")]
     assert sum(path.stat().st_mtime_ns == when for path, when in taken.items()) == len(taken) - 1
-    header, lines = study_table(made, "all")
-    assert "nDCG@10 − CODER, same hyperparameters" in header
-    assert [line[0] for line in lines][:3] == ["base", "CODER", "CODER + mixed"]
-    pytest.importorskip("matplotlib", reason="the pictures need the extra plots")
-    names = {f"tiny-{name}.svg" for name in ("nDCG-10", "loss", "positives")}
-    drawn = write_pictures(Figures([replace(first, spec="tiny")]), collection, names)
-    assert {str(path.relative_to(collection / "study")) for path in drawn} == names
-    assert all(path.read_text().startswith("<svg") for path in drawn)
 
 
 LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
