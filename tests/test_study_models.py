@@ -34,8 +34,8 @@ NONE, IN_BATCH = "LE-None:loss=distance:alpha=0", "in-batch:loss=info-nce"
 DISTILLED = "LE-Distill:labels=arm:name=LE-None,label_scale=cosine,against=LE-None|LE-TFIDF"
 SCORES = "normalization=none,boost=1,n_max=none"
 OWN = "start=ColBERT,negatives=ColBERT"
-PAIR = "loss=kl,contrast=0,in_batch_negatives=false"
-BATCH = "loss=kl:raise_positives=true,contrast=0,in_batch_negatives=true,batch_teacher=true"
+PAIR = "loss=kl,in_batch_negatives=false"
+BATCH = "loss=kl:raise_positives=true,in_batch_negatives=true,batch_teacher=true"
 HN = f"ColBERT-HN:{OWN}"
 SELF = f'self-KD:{OWN},{BATCH},against=ColBERT|ColBERT-HN,labels="teacher:teacher=late,temperature=0.125,{SCORES}"'
 

@@ -152,15 +152,13 @@ def divergence(targets: list[float], scores: np.ndarray) -> float:
     return sum(y * np.log(y / share) for y, share in zip(targets, shares, strict=True) if y > 0)
 
 
-def test_divergence_from_a_teacher_and_the_loss_over_the_batch_beside_it(tiny: Path) -> None:
-    """Of a pair, and .75 of the loss over the batch: the program's `--dual_supervision_lambda 0.75`, of no row."""
+def test_divergence_from_a_teacher_over_pairs_and_the_loss_over_the_batch(tiny: Path) -> None:
     pairs_of = zip(GROUPS[:3], TEACHER, strict=True)
     groups = [group(one.qid, tuple(one.docids), own, set(one.known)) for one, own in pairs_of]
     scores = plain(tiny, "maxsim")[:3]
     pairs = [scores[0, [0, 1]], scores[1, [2, 3]], scores[2, [4, 5]]]
     of_pairs = np.mean([divergence(y, own) for y, own in zip(TEACHER, pairs, strict=True)])
     of_batch = -np.mean([log_share(scores[0], 0), log_share(np.delete(scores[1], 4), 2), log_share(scores[2], 4)])
-    found = learner(tiny, replace(QUICK, loss="kl", contrast=0.75))
-    batch = found.batch(groups)
-    expected = of_pairs + 0.75 * of_batch
-    assert found.loss(batch).item() == pytest.approx(expected, rel=1e-5)
+    for loss, expected in (("kl", of_pairs), ("info-nce", of_batch)):
+        found = learner(tiny, replace(QUICK, loss=loss))
+        assert found.loss(found.batch(groups)).item() == pytest.approx(expected, rel=1e-5)

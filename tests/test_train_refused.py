@@ -53,7 +53,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("dual:in_batch_negatives=yes --preset f-ebr", "in_batch_negatives=True: expected none with the loss triplet"),
         ("late:loss=lce,in_batch_negatives=true,batch_teacher=true", "batch_teacher=True: expected none with the loss"),
         ("late:loss=kl,batch_teacher=true", "batch_teacher=True: expected with in_batch_negatives"),
-        ("late:contrast=0.5", "contrast=0.5: expected none with the loss info-nce, which is over the whole batch"),
         ("late:document_length=65,dimension=16", "document_length=65: "),
         ("late:similarity=cosine", "similarity='cosine': expected one of maxsim, l2"),
         ("sparse:architecture=doc,lambda_q=0.1", "lambda_q=0.1: expected none with the architecture doc"),

@@ -6,7 +6,10 @@ import argparse
 from collections.abc import Sequence
 
 from rnnreranker.base import command
-from rnnreranker.train.request import EVERYDAY, TrainRequest, train
+from rnnreranker.base.errors import argument
+from rnnreranker.base.settings import Written
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import TrainRequest, train
 
 USAGE = "python -m rnnreranker.train --labels FILE --index INDEX --topics TOPICS --output DIR [flags]"
 EPILOG = """examples (a model takes its settings behind a colon; `python -m rnnreranker methods` lists them all):
@@ -22,11 +25,11 @@ presets: published values, which `python -m rnnreranker methods NAME` lists, or 
 
 A training that was killed goes on where it stopped when the same command is given again.
 """
+EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size", "seed", "loss")  # settings that are flags too
+TRAINING = "training (defaults: those of --model query; all other settings: --model NAME:key=value)"
 SHOWN = {
     "": ("model", "labels", "negatives", "index", "topics", "encoder", "output"),
-    "training (all other settings: --model NAME:key=value)": (
-        *(*EVERYDAY, "preset", "loss", "scorer", "neutrality", "device"),
-    ),
+    TRAINING: ("preset", "scorer", "neutrality", "device"),
     "texts and labels of another source": ("documents", "fields", "other_index"),
     "validation queries (default: a share of the training queries, held out)": (
         *("validation_run", "validation_qrels", "validation_topics"),
@@ -37,8 +40,11 @@ SHOWN = {
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    request = command.request(make_parser().parse_args(argv), TrainRequest)
-    with command.naming_flags([name for name in EVERYDAY if getattr(request, name) is not None]):
+    args = make_parser().parse_args(argv)
+    typed = command.given(args, TrainParams)
+    with command.naming_flags(typed):
+        model = Written.read(args.model).beside(typed, argument("model"))
+        request = command.request(args, TrainRequest, model=model)
         trained = train(request)
     before, record = trained.history[0], trained.record
     for name, best in trained.measures.items():
@@ -59,6 +65,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("train", text, EPILOG, USAGE)
     for title, fields in SHOWN.items():
         group = parser.add_argument_group(title) if title else parser
+        if title == TRAINING:
+            command.add_flags(group, TrainParams, *EVERYDAY)
         command.add_flags(group, TrainRequest, *fields)
     return parser
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker.base.command import phase
-from rnnreranker.base.errors import argument, refuse, require
+from rnnreranker.base.errors import require
 from rnnreranker.base.settings import Params
 from rnnreranker.train import params as settings
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rnnreranker.train.request import Start, Trained, TrainRequest
 
 NOTHING = "none"  # of --encoder: a new model
-SHAPE = ("layers", "hidden_size", "heads", "vocabulary")  # settings of a new model alone
 TEXTS = frozenset({"documents", "fields"})
 LABELLED = frozenset({"labels", "topics", "validation_run", "validation_qrels", "validation_topics"})
 
@@ -134,14 +133,6 @@ class Masked(TrainedModel):
     Params = settings.MaskedParams
     loads, learns = "single_text:load_texts", "single_text:MaskedLearner"
     reads = TEXTS
-
-    def train(self, request: TrainRequest, params: settings.MaskedParams, device: str) -> Trained:
-        """As of every model. InputError: a shape for a start that has its own."""
-        start, usual = request.start.name, self.Params()
-        given = [name for name in SHAPE if getattr(params, name) != getattr(usual, name)]
-        shown = f"{', '.join(given)}: of a new model, of {argument('encoder', NOTHING)}; {start} has its own"
-        refuse((start != NOTHING and given, shown))
-        return super().train(request, params, device)
 
 
 class TermScorerModel(TrainedModel):

@@ -85,7 +85,7 @@ def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None
     for holds, unread, reason in (
         (not loss.of_cosines or not loss.targets, "label_scale", f"{named}, which reads no labels in [0, 1]"),
         (not loss.targets, "batch_teacher", f"{named}, which asks what is positive alone"),
-        (loss.over_batch, "in_batch_negatives contrast", f"{named}, which is over the whole batch itself"),
+        (loss.over_batch, "in_batch_negatives", f"{named}, which is over the whole batch itself"),
         (
             loss.needs and "random_negatives" in own,
             "in_batch_negatives random_negatives",
@@ -295,7 +295,6 @@ class LateParams(GroupParams):
         "with in-batch negatives, the teacher that made the labels scores all documents of a batch, by the tokens of "
         "the index; no = a document has what the labels give it, 0 where they do not know it",
     )
-    contrast: float = setting(0.0, "weight of info-nce over the whole batch, added to the loss", at_least=0)
     query_length: int | None = setting(
         None, "tokens at which queries are cut, and to which they are expanded; none = the model's own", at_least=1
     )

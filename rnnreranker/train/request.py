@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 KIND = "trained-model"  # of method
 SCORERS = hints_of(ScorerParams)["scorer"].words
-EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size", "seed")  # settings of every model, arguments too
 FEW = 100  # validation queries below which the best of the steps, or of trials, is mostly chance
 RECORD = "training.json"  # beside the trained model
 
@@ -55,8 +54,7 @@ class TrainRequest(Request):
     """A training: the arguments of `train_model` and the flags of the command.
 
     Attributes:
-        model: written form, `late:preset=colbert,epochs=3`; `EVERYDAY`, `preset` and `loss` set its settings of these
-            names.
+        model: written form, `late:preset=colbert,epochs=3`; `preset` may stand beside it.
         labels: `SoftLabels` or a file; index: opened, or a name; topics: files, or qid → text.
         encoder: "none" = a new model; None = the encoder of the index.
         validation_run, validation_qrels, validation_topics: validation queries, by all three; None = a share of the
@@ -74,13 +72,7 @@ class TrainRequest(Request):
     encoder: Form | None = setting(
         None, "to begin with: NAME|FOLDER|hub id[:pooling=cls]; none = a new model (default: that of the index)"
     )
-    learning_rate: float | None = setting(None, "peak learning rate", metavar="NUMBER")
-    epochs: float | None = setting(None, "passes over the training queries or texts", metavar="NUMBER")
-    max_steps: int | None = setting(None, "steps, in place of epochs")
-    batch_size: int | None = setting(None, "queries or texts a step")
-    seed: int | None = setting(None, "seed of order, dropout, negatives, new layers and held-out queries")
     preset: str | None = setting(None, "published values, ours, or a YAML file", metavar="NAME")
-    loss: Form | None = setting(None, f"{', '.join(names('loss'))} (default: that of the model)")
     validation_run: str | Path | Run | None = setting(None, "candidates of them", metavar="RUN")
     validation_qrels: Qrels | None = setting(
         None, "judgements, beside a run; from grade 1 on relevant", metavar="QRELS"
@@ -99,7 +91,7 @@ class TrainRequest(Request):
 
     @cached_property
     def training(self) -> Training:
-        given = {name: value for name in (*EVERYDAY, PRESET, "loss") if (value := getattr(self, name)) is not None}
+        given = {} if self.preset is None else {PRESET: self.preset}
         return training_of(Written.read(self.model).beside(given, argument("model")))
 
     @cached_property

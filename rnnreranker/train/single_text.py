@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from transformers import BertConfig, BertForMaskedLM, BertTokenizer, DataCollatorForLanguageModeling
 
 from rnnreranker.base.command import counted, progress, say
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument, refuse
 from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, TermParams
 from rnnreranker.encode.words.scorer import TermScorerNetwork, fast_tokenizer, padded_pieces, write_term_scorer
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 UNMASKED = -100  # the target of a token that is not to be guessed
 AT_ONCE = 32  # texts of validation
 POSITIONS = 512
+SHAPE = ("layers", "hidden_size", "heads", "vocabulary")  # settings of a new model alone
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -50,6 +51,9 @@ class MaskedLearner(Learner):
             if longest > POSITIONS:
                 raise InputError(f"max_length={longest}: expected an integer <= {POSITIONS}")
         else:
+            given = [name for name in SHAPE if getattr(params, name) != getattr(type(params)(), name)]
+            shown = f"{', '.join(given)}: of a new model, of {argument('encoder', NOTHING)}; {start.name} has its own"
+            refuse((given, shown))
             self.folder, path, self.model, longest = start_of(
                 start.name, "a masked-language model", params.max_length, "AutoModelForMaskedLM"
             )

@@ -40,7 +40,6 @@ from rnnreranker.encode.transformer import KNOWN, TorchModel, check_vocabulary
 from rnnreranker.encode.words.analysis import language_of, words
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.groups import Group, GroupInputs, Groups, scaled_labels
-from rnnreranker.train.losses import InfoNceLoss
 from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import Similarity
 from rnnreranker.train.request import Start
@@ -95,18 +94,14 @@ class GroupLearner(RankedLearner):
         lists = whole if self.params.of_batch else [one.docids for one in rows]
         logits = None if teacher is None else teacher.logits([one.pool for one in rows], whole[0])
         numbers = torch.tensor([[own[docid] for docid in docids] for own, docids in zip(at, lists, strict=True)])
-        made = {"features": features, "numbers": numbers, "label": in_batch(rows, lists, self.own, logits)}
-        return made | ({"contrast": in_batch(rows, whole)} if getattr(self.params, "contrast", 0) else {})
+        return {"features": features, "numbers": numbers, "label": in_batch(rows, lists, self.own, logits)}
 
     def loss(self, inputs: Any) -> Tensor:
         return self.ranked(self.scores(**inputs["features"]), inputs)
 
     def ranked(self, scores: Tensor, inputs: Any) -> Tensor:
         """The loss of scores."""
-        loss: Tensor = self.ranking(scores.flatten()[inputs["numbers"]], **inputs["label"])
-        if "contrast" in inputs:
-            loss = loss + self.params.contrast * InfoNceLoss()(scores, **inputs["contrast"])
-        return loss
+        return self.ranking(scores.flatten()[inputs["numbers"]], **inputs["label"])
 
     def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
         features, at = self.texts(lists)
