@@ -126,6 +126,7 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"retriever": "dense+dense"}, r"--retriever dense\+dense: expected different retrievers"),
         ({"fuse": "minmax"}, "--fuse minmax: joins several retrievers, and docs.npy has one part"),
         ({"retriever": "hybrid", "fuse": 'rrf:weights="1,2,3"'}, "3 weights for 2 runs; expected one for each"),
+        ({"run": "run.txt", "fuse": "rrf"}, "--fuse rrf: joins several retrievers, not --run"),
         ({"run": "run.txt", "retriever": "dense"}, "--retriever dense: not with --run, whose candidates are there"),
         ({"hits": "1.5"}, "--hits 1.5: expected an integer"),
         ({"lam": "0,1"}, "--lam 0,1: expected a finite number"),

@@ -73,7 +73,7 @@ def test_scores_are_those_of_the_rerankers(world: Path, index: Path) -> None:
         docids = first.ranked(qid)
         candidates = Candidates(np.array(docids, dtype=object), rows=source.rows(docids))
         known = [docids.index(docid) for docid in visible.split()]
-        own = reranker.scores_knowing(Query(qid, tokens=asked.one(qid)), candidates, known)
+        own = reranker.scores(Query(qid, tokens=asked.one(qid)), candidates, known)
         own = own[[docids.index(docid) for docid in case["docid"]]]
         np.testing.assert_allclose(case["collective-positives"], own, rtol=1e-6)
     assert (found["collective-positives"] != found["collective"]).any()

@@ -136,28 +136,6 @@ def test_equal_documents_stand_in_the_order_of_their_docids(name: str) -> None:
     assert scores["a"] == scores["b"]
 
 
-@pytest.mark.parametrize("name", ["rnn", "zhong"])
-def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
-    source, queries, entries = collection
-    run = Run.from_dict(entries)
-    with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 12"):
-        find("reranker", name)(source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
-    with pytest.raises(InputError, match=r"4 of \d+ queries have no vector \(first: q1, q2, q3\)"):
-        find("reranker", name)(source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
-    with pytest.raises(InputError, match="query vectors are needed and were not given"):
-        find("reranker", name)(source).rerank(run)
-    with pytest.raises(InputError, match="the vector of query q0 has NaN or infinite values"):
-        find("reranker", name)(source).rerank(run, QueryVectors(queries.qids, queries.vectors * np.nan))
-    first = next(iter(entries["q0"]))
-    broken = ArrayVectors(source.vectors.copy(), source.docids)
-    broken.vectors[broken.rows([first])] = np.inf
-    with pytest.raises(InputError, match=f"the vector of {first} has NaN or infinite values"):
-        find("reranker", name)(broken).rerank(run, queries)
-    lost = Run.from_dict({"q0": {"gone": 9.0, **entries["q0"], "away": -9.0}})
-    with pytest.raises(InputError, match=r"2 of 4 docids in the run are not in the index \(first: "):
-        find("reranker", name)(source).rows_of(lost)
-
-
 def test_bad_parameters_are_named_all_at_once() -> None:
     with pytest.raises(InputError, match=r"alpha=nan: expected a finite number .*; context=True: expected"):
         RegulariseParams(alpha=math.nan, context=True)
@@ -191,7 +169,6 @@ def test_the_command_refuses_foreign_flags() -> None:
     for flags, message in (
         (["--rerank", "zhong", "--k", "2"], "--k: of rnn, not with --rerank zhong"),
         (["--rerank", "none", "--k", "2"], "--k: of rnn, not with --rerank none"),
-        (["--rerank", "rnn:k=3", "--k", "2"], "--rerank rnn:k=3 and --k: k twice; give it once"),
     ):
         with pytest.raises(InputError, match=message):
             search(["--index", "no-such-index", "--query", "a", *flags])

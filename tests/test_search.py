@@ -197,13 +197,8 @@ def test_topics_that_were_not_searched_are_left_out_of_the_evaluation(
     collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "one.tsv").write_text(f"{QIDS[0]}\t{THEMES[0]}\n")
-    (tmp_path / "one.txt").write_text(
-        "".join(
-            f"{line}\n"
-            for line in Path(collection.file("qrels.txt")).read_text().splitlines()
-            if line.startswith(f"{QIDS[0]} ")
-        )
-    )
+    judged = Path(collection.file("qrels.txt")).read_text().splitlines(keepends=True)
+    (tmp_path / "one.txt").write_text("".join(line for line in judged if line.startswith(f"{QIDS[0]} ")))
     tables = []
     for qrels in (str(tmp_path / "one.txt"), collection.file("qrels.txt")):
         flags = collection.dense("--qrels", qrels)
@@ -362,19 +357,6 @@ def test_words_without_java_are_left_out(
     assert (tmp_path / "out.txt").read_text().split()[5] == "dense.rnn"
     with pytest.raises(UnavailableError, match="Java 21"):  # what is asked for by name is not left out
         main(collection.dense(*words, "--retriever", "bm25:k1=2", "--output", str(tmp_path / "out.txt")))
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--run", "x", "--fuse", "rrf"], "--fuse rrf: joins several retrievers, not --run"),
-        (["--run", "x", "--retriever", "bm25:k1=2"], "--retriever bm25:k1=2: not with --run"),
-        (["--fuse", 'rrf:weights="1,-1"'], "expected numbers >= 0"),
-    ],
-)
-def test_flags_of_retrieval_that_cannot_count(collection: Collection, flags: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        main(collection.dense(*flags, "--output", "out.txt"))
 
 
 @pytest.mark.usefixtures("as_command")

@@ -275,5 +275,5 @@ def word_use_of(index: Index, topics: Mapping[str, str], threads: int | None = N
 
     source = index.given("impacts")
     retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)
-    queries = retriever.query_impacts(source, list(topics.values())).numbers
+    queries = retriever.queries().numbers
     return rounded(word_use(queries, source.document_frequencies, len(source.docids)))

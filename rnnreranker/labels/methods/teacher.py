@@ -121,7 +121,7 @@ class CollectiveLabeler(TeacherLabeler):
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         known = range(len(one.grades)) if self.params.positives else ()
-        return self.teacher.scores_knowing(*self.teacher.alone(one.qid, one.docids[: one.size]), known)
+        return self.teacher.scores(*self.teacher.alone(one.qid, one.docids[: one.size]), known)
 
 
 @dataclass(frozen=True)

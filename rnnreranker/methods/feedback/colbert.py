@@ -13,22 +13,20 @@ from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.feedback.base import Feedback
 from rnnreranker.parts.tokens.neighbours import Lexicon
 
-DOCS, CLUSTERS, EMBEDDINGS, WEIGHT = 3, 12, 10, 1.0  # f_p, f_c, f_e and beta of Table 4's best row by nDCG@10
-
 
 @dataclass(frozen=True)
 class ColbertParams(Params):
     """Settings of ColBERT-PRF; the defaults are the best row by nDCG@10 of Table 4 of paper 002."""
 
-    fb_docs: int = setting(DOCS, "first documents that the new query is made of (f_p)", at_least=1)
-    fb_clusters: int = setting(CLUSTERS, "clusters of these documents' tokens (f_c)", at_least=1)
+    fb_docs: int = setting(3, "first documents that the new query is made of (f_p)", at_least=1)
+    fb_clusters: int = setting(12, "clusters of these documents' tokens (f_c)", at_least=1)
     fb_embeddings: int = setting(
-        EMBEDDINGS,
+        10,
         "centroids of clusters that join the query, those of the rarest words (f_e)",
         at_least=1,
     )
     fb_expansion_weight: float = setting(
-        WEIGHT,
+        1.0,
         "weight of the centroids, times the IDF of the word that each is nearest to (beta)",
         at_least=0,
     )
@@ -37,7 +35,9 @@ class ColbertParams(Params):
 class ColbertFeedback(Feedback):
     """The query's tokens, and the centroids of its first documents' tokens that are nearest to the rarest words.
 
-    ColBERT-PRF (Wang et al., ICTIR 2021), the teacher of paper 002 (eq. 6): see `expansion`.
+    ColBERT-PRF (Wang et al., ICTIR 2021), the teacher of paper 002 (eq. 6). With c_m the centroids, t_m the token of
+    the vocabulary nearest to c_m and sigma_m = ln((N + 1) / (df(t_m) + 1)), the f_e centroids with the largest sigma_m
+    join with the weights beta sigma_m, if above 0.
     """
 
     name = "colbert"
@@ -45,31 +45,16 @@ class ColbertFeedback(Feedback):
     Params = ColbertParams
 
     def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
-        given = self.params
-        more, weights = expansion(rows, lexicon, given.fb_clusters, given.fb_embeddings, given.fb_expansion_weight)
-        return np.concatenate([query, more]), np.concatenate([np.ones(len(query)), weights])
-
-
-def expansion(
-    rows: np.ndarray, lexicon: Lexicon, clusters: int, embeddings: int, weight: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Centroids of documents' tokens, (e, d) float32, and their weights, (e,) float64, by falling IDF of nearest words.
-
-    With c_m the centroids, t_m the token of the vocabulary nearest to c_m and sigma_m = ln((N + 1) / (df(t_m) + 1)),
-    those with the largest sigma_m get the weights beta sigma_m (paper 002, eq. 6), if above 0.
-
-    rows: (n,) int64, documents in `lexicon.source`; clusters: f_c, at most; embeddings: f_e, at most; weight: beta.
-    """
-    source = lexicon.source
-    passages = [source.vectors[source.offsets[row] : source.offsets[row + 1]] for row in rows.tolist()]
-    means = centroids([passage for passage in passages if len(passage)], clusters)
-    vectors = means.reshape(-1, source.dimension).astype(np.float32)
-    numbers = lexicon.nearest(vectors)
-    named = np.flatnonzero(numbers >= 0)
-    idf = lexicon.idf(numbers[named])
-    order = np.argsort(-idf, kind="stable")[:embeddings]
-    order = order[weight * idf[order] > 0]
-    return vectors[named[order]], weight * idf[order]
+        given, source = self.params, lexicon.source
+        passages = [source.vectors[source.offsets[row] : source.offsets[row + 1]] for row in rows.tolist()]
+        means = centroids([passage for passage in passages if len(passage)], given.fb_clusters)
+        vectors = means.reshape(-1, source.dimension).astype(np.float32)
+        numbers = lexicon.nearest(vectors)
+        named = np.flatnonzero(numbers >= 0)
+        weights = given.fb_expansion_weight * lexicon.idf(numbers[named])
+        order = np.argsort(-lexicon.idf(numbers[named]), kind="stable")[: given.fb_embeddings]
+        order = order[weights[order] > 0]
+        return np.concatenate([query, vectors[named[order]]]), np.concatenate([np.ones(len(query)), weights[order]])
 
 
 def centroids(passages: Sequence[np.ndarray], clusters: int) -> np.ndarray:

@@ -18,11 +18,8 @@ class LateReranker(Reranker):
     needs = frozenset({"query tokens", "tokens"})
     Params: ClassVar[type[Params]] = ContextParams
 
-    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        return self.scores_knowing(query, candidates)
-
-    def scores_knowing(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
-        """(n,) float64: the scores by `asked`."""
+    def scores(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
+        """(n,) float64: MaxSim with what is `asked`."""
         return self.maxsim(*self.asked(query, candidates, known), candidates.rows)
 
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
@@ -35,5 +32,4 @@ class LateReranker(Reranker):
     def maxsim(self, tokens: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """(n,) float64: MaxSim of weighted tokens with documents."""
         bounds = np.array([0, len(tokens)])
-        scores: np.ndarray = self.inputs.tokens.scores(tokens, bounds, rows, self.threads, weights)[0]
-        return scores.astype(np.float64)
+        return self.inputs.tokens.scores(tokens, bounds, rows, self.threads, weights)[0].astype(np.float64)

@@ -88,9 +88,9 @@ class PrfReranker(LateReranker):
             own["token_search"] = "exact" if neighbours_in(self.inputs.tokens) is None else "ivf-pq"
         return own
 
-    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+    def scores(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
         if "vectors" not in self.needs:
-            return super().scores(query, candidates)
+            return super().scores(query, candidates, known)
         first = candidates.vectors[: self.feedback.depth("vectors")]
         return inner_products(self.feedback.of_vectors(query.vector, first), candidates.vectors)
 

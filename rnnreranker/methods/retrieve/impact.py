@@ -10,7 +10,7 @@ from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.retrieve.base import Hits, Retriever
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.postings.source import ImpactSource, QueryImpacts
+    from rnnreranker.parts.postings.source import QueryImpacts
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ImpactRetriever(Retriever):
         Raises:
             InputError: no impacts, no such encoder; UnavailableError: the encoder is not here.
         """
-        name = self._encoder(self.inputs.impacts)[0]
+        name = self._encoder()[0]
         if self.params.query_weights != "model":
             from rnnreranker.encode.model_folder import find_model
 
@@ -50,7 +50,33 @@ class ImpactRetriever(Retriever):
             SparseEncoder.digest_of(name)
 
     def queries(self) -> QueryImpacts:
-        return self.query_impacts(self.part, list(self.inputs.topics.values()))
+        """The weights of queries' words, those of a model quantised like the stored ones.
+
+        Raises:
+            InputError: an encoder with other words than the index, a weight beyond 16 bits.
+        """
+        from scipy.sparse import csr_matrix
+
+        from rnnreranker.encode.kinds import SparseEncoder
+        from rnnreranker.encode.model_folder import term_counts
+        from rnnreranker.parts.postings.source import QueryImpacts
+
+        source, texts = self.part, list(self.inputs.topics.values())
+        name, its = self._encoder()
+        if (how := self.params.query_weights) != "model":
+            counts, words = term_counts(name, texts, source.words_count, binary=how == "binary")
+            queries = QueryImpacts(counts)
+        else:
+            encoder = SparseEncoder.open(name, devices=self.devices, **its)
+            kept = encoder.kept_queries(texts, self.threads)
+            parts, words = (kept["weights"], kept["terms"], kept["offsets"]), str(kept["words"])
+            queries = source.as_stored(csr_matrix(parts, (len(texts), int(kept["size"]))))
+        if words != source.words:
+            raise InputError(
+                f"{name}: its vocabulary is another than that of the index, which {source.encoder['name']} made; "
+                "encode the queries with an encoder of the same vocabulary"
+            )
+        return queries
 
     def search(self, queries: Any, hits: int) -> Hits:
         return self.part.search(queries, hits, self.threads)
@@ -67,35 +93,8 @@ class ImpactRetriever(Retriever):
         ]
         return QueryImpacts(csr_matrix(vstack(new, format="csr"))) if new else queries
 
-    def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:
-        """The weights of queries' words, those of a model quantised like the stored ones.
-
-        Raises:
-            InputError: an encoder with other words than the index, a weight beyond 16 bits.
-        """
-        from scipy.sparse import csr_matrix
-
-        from rnnreranker.encode.kinds import SparseEncoder
-        from rnnreranker.encode.model_folder import term_counts
-        from rnnreranker.parts.postings.source import QueryImpacts
-
-        name, its = self._encoder(source)
-        if (how := self.params.query_weights) != "model":
-            counts, words = term_counts(name, texts, source.words_count, binary=how == "binary")
-            queries = QueryImpacts(counts)
-        else:
-            encoder = SparseEncoder.open(name, devices=self.devices, **its)
-            kept = encoder.kept_queries(texts, self.threads)
-            parts, words = (kept["weights"], kept["terms"], kept["offsets"]), str(kept["words"])
-            queries = source.as_stored(csr_matrix(parts, (len(texts), int(kept["size"]))))
-        if words != source.words:
-            raise InputError(
-                f"{name}: its vocabulary is another than that of the index, which {source.encoder['name']} made; "
-                "encode the queries with an encoder of the same vocabulary"
-            )
-        return queries
-
-    def _encoder(self, source: ImpactSource) -> tuple[str, dict[str, Any]]:
+    def _encoder(self) -> tuple[str, dict[str, Any]]:
         if self.params.encoder is not None:
             return self.params.encoder, {}
-        return source.encoder["name"], dict(source.encoder.get("settings", {}))
+        made = self.part.encoder
+        return made["name"], dict(made.get("settings", {}))
