@@ -266,10 +266,7 @@ def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_p
     for encoder in (loaded, opened, Encoder.load(str(folder), **loaded.options)):
         np.testing.assert_allclose(encoder.encode(TEXTS[:6]), expected, atol=2e-6)
         assert encoder.fingerprint == loaded.fingerprint
-    two = package.SentenceTransformer(str(folder), device="cpu", truncate_dim=2)
-    other = Encoder.open(str(folder), truncate_dim=2)
-    np.testing.assert_allclose(other.encode(["cat"]), two.encode(["cat"], normalize_embeddings=unit), atol=2e-6)
-    assert Encoder.load(str(folder), truncate_dim=100).dimension == 8
+    assert [Encoder.load(str(folder), truncate_dim=size).dimension for size in (2, 100)] == [2, 8]
     query_encoder, tokens, _ = load_query_encoder(str(folder), 3)
     assert len(query_encoder.whole) == 2 + unit
     vectors = query_encoder.eval()(*tokens.pad(tokens.cut(["the cat runs"]))).detach().numpy()

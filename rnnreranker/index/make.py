@@ -17,10 +17,8 @@ from rnnreranker.index.build import Built, add_parts, building, check_replaceabl
 from rnnreranker.index.request import AUTO, IndexRequest, documents_mark
 from rnnreranker.parts.base import Part, describe, part, parts, stored_parts, stored_settings
 from rnnreranker.parts.texts import FOLDER, documents_of
-from rnnreranker.parts.vectors.ids import read_ids
+from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
-
-ID_FILES = ("docid", "ids")  # one of which an index must have for parts that are made of others
 
 
 def encoded_parts() -> list[str]:
@@ -147,12 +145,9 @@ def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], dict[
 
 
 def _count(index: Path) -> int:
-    """The number of documents of an index; InputError: it has no docids."""
-    if described := describe(index):
-        return int(described["count"])
-    if file := next((index / name for name in ID_FILES if (index / name).is_file()), None):
-        return len(read_ids(file).names)
-    raise InputError(f"{index}: no index with docids; make one with --documents")
+    """The number of documents of an index; InputError: no index."""
+    described = describe(index)
+    return int(described["count"]) if described else len(open_vectors(index).docids)
 
 
 def _makers(
