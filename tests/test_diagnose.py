@@ -138,21 +138,17 @@ def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path)
     (tmp_path / "queries.npy").unlink()
     write_graph(DenseNeighbours(source), tmp_path / "index" / "neighbours", 8)
     graph = open_neighbours(tmp_path / "index")
-    edges = [set(row) for row in graph.edges.tolist()]
-    means = []
+    edges, shares = [set(row) for row in graph.edges.tolist()], []
     for number, qid in enumerate(run):
-        rows = graph.rows(run.ranked(qid))
-        lists = reference.steps(np.vstack([queries.vectors[number], source.fetch(rows)]), params).lists
-        near = [{rows[j - 1] for j in entries if j not in (0, i)} for i, entries in enumerate(lists[1:], 1)]
-        of = dict(zip(rows.tolist(), near, strict=True))
-        pairs = {(a, b) for a in of for b in of if a != b}
-        known, listed = (
-            {(a, b) for a, b in pairs if b in edges[a] or a in edges[b]},
-            {(a, b) for a in of for b in of[a]},
-        )
-        means.append([len(known & among) / len(among) for among in (pairs, listed)])
+        rows = graph.rows(run.ranked(qid)).tolist()
+        lists = reference.steps(np.vstack([queries.vectors[number], source.fetch(np.array(rows))]), params).lists
+        pairs = [(a, b) for a in rows for b in rows if a != b]
+        listed = [
+            (a, rows[j - 1]) for a, own in zip(rows, lists[1:], strict=True) for j in own if j and rows[j - 1] != a
+        ]
+        shares.append([np.mean([b in edges[a] or a in edges[b] for a, b in among]) for among in (pairs, listed)])
     found = diagnosed(tmp_path, run=run, encoded_queries=queries, rerank={"rnn": params.to_dict()})["graph"]
-    expected = np.mean(means, axis=0)
+    expected = np.mean(shares, axis=0)
     assert [found[name] for name in ("pairs", "nearest")] == pytest.approx(expected, abs=1e-4)
     assert 0 < expected[0] < expected[1] < 1
 

@@ -114,17 +114,16 @@ def test_docids_and_vectors_are_reranked_as_by_the_index_and_rerank_hits(
     assert [(one["docid"], one["score"]) for one in answer] == expected
     assert [docids[one["index"]] for one in answer] == [docid for docid, _ in expected]
 
-    vectors = np.random.default_rng(1).normal(size=(20, 5)).astype(np.float32)
-    query = np.random.default_rng(2).normal(size=5).astype(np.float32)
-    for given in (None, np.arange(20, 0, -1.0)):
-        for asked in (query, None) if given is not None else (query,):
-            order, similarities = rerank_hits(asked, vectors, given, RnnParams(k=4))
-            body = {"vectors": vectors.tolist(), "rerank": "rnn:k=4", "top_n": 7}
-            body |= {} if asked is None else {"query_vector": asked.tolist()}
-            body |= {} if given is None else {"scores": given.tolist()}
-            answer = client.post("/rerank", json=body).json()["results"]
-            assert [one["index"] for one in answer] == order[:7].tolist()
-            assert [one["score"] for one in answer] == pytest.approx(similarities[:7].tolist())
+    drawn = np.random.default_rng(1).normal(size=(21, 5)).astype(np.float32)
+    vectors, query, falling = drawn[1:], drawn[0], np.arange(20, 0, -1.0)
+    for asked, given in ((query, None), (query, falling), (None, falling)):
+        order, similarities = rerank_hits(asked, vectors, given, RnnParams(k=4))
+        sides = {"query_vector": asked, "scores": given}
+        body = {name: one.tolist() for name, one in sides.items() if one is not None}
+        body |= {"vectors": vectors.tolist(), "rerank": "rnn:k=4", "top_n": 7}
+        answer = client.post("/rerank", json=body).json()["results"]
+        assert [one["index"] for one in answer] == order[:7].tolist()
+        assert [one["score"] for one in answer] == pytest.approx(similarities[:7].tolist())
 
 
 def test_texts_are_reranked_for_clients_of_other_rerankers(client: TestClient, collection: ServedIndex) -> None:
@@ -397,5 +396,5 @@ def test_the_service_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     order, scores = rerank_hits(vectors[3], vectors[rows], np.float32(body["scores"]))
     expected = [{"docid": f"d{rows[at]}", "score": float(score)} for at, score in zip(order, scores, strict=True)]
     assert client.post("/rerank", json=body).json() == expected
-    assert client.post("/rerank", json={**body, "docids": ["d5", "d30", "d7", "d12", "x"]}).status_code == 422
-    assert client.post("/rerank", json={**body, "scores": [1.0]}).status_code == 422
+    for wrong in ({"docids": ["d5", "d30", "d7", "d12", "x"]}, {"scores": [1.0]}):
+        assert client.post("/rerank", json={**body, **wrong}).status_code == 422

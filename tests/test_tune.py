@@ -195,23 +195,21 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path) -> None:
     other = QuerySet(tmp_path / "index", seed=5)
     sets = {"a1": (made, 20, "a"), "a2": (made, 12, "a"), "b": (other, 15, "b"), "c": (made, 10, "c")}
     cells = {name: of.given(hits) | {"collection": collection} for name, (of, hits, collection) in sets.items()}
-    space, start = {"k": {"low": 2, "high": 12}, "lam": LAM}, RnnParams(context=20)
+    space = {"k": {"low": 2, "high": 12}, "lam": LAM}
     request = TuneRequest(collections=cells, space=space, trials=6, seed=2, rerank="rnn:context=20")
     found, prints = leave_one_out(request)
-    objectives = {name: of.objective(hits) for name, (of, hits, _) in sets.items()}
-    assert prints == {name: objective.fingerprint for name, objective in objectives.items()}
-    settings = search(_toy, Space(space, start), 6, seed=2, random_trials=6).tried
-    assert settings[0] == start
-    gains = {
-        name: [float((objective.values(params) - objective.values(None)).mean()) for params in settings]
-        for name, objective in objectives.items()
-    }
+    settings = [RnnParams(**{**found["default"], **one}) for one in found["tried"]]
+    assert settings[0] == RnnParams(context=20)
+    assert len({*settings}) == 6
     for cell in found["cells"]:
-        others = [name for name, (*_, collection) in sets.items() if collection != cell["collection"]]
-        assert cell["setting"] == int(RULES["capped"](np.array([gains[name] for name in others]).T).argmax())
-        assert cell["chosen"] == pytest.approx(gains[cell["name"]][cell["setting"]])
-        assert cell["default"] == pytest.approx(found["gains"][cell["name"]][0], abs=1e-6)
-    assert RnnParams(**{**found["default"], **found["tried"][3]}) == settings[3]
+        of, hits, collection = sets[cell["name"]]
+        others = [name for name, (*_, one) in sets.items() if one != collection]
+        assert cell["setting"] == int(RULES["capped"](np.array([found["gains"][name] for name in others]).T).argmax())
+        objective = of.objective(hits)
+        gains = [(objective.values(one) - objective.values(None)).mean() for one in settings]
+        assert found["gains"][cell["name"]] == pytest.approx(gains, abs=1e-6)
+        assert (cell["default"], cell["chosen"]) == pytest.approx((gains[0], gains[cell["setting"]]))
+        assert prints[cell["name"]] == objective.fingerprint
     for rule, worth in RULES.items():
         values = worth(np.array(list(found["gains"].values())).T)
         assert found["best"][rule] == int(values.argmax())
