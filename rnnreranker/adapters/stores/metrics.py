@@ -26,7 +26,7 @@ READINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # from scores to si
 Read = tuple[Kind, *tuple[str, ...]]
 COSINE_DISTANCE: Read = (COSINE, "1 - s", "1 - s/2")  # quantised indexes return 2 (1 - cosine)
 RAG: dict[str, Read] = {"cosine": (COSINE, "s"), "dot_product": (INNER, "s"), "l2": (L2, "s")}
-METRICS: dict[str, dict[str, Read]] = {  # store → name of a metric → its readings, usual first
+METRICS: dict[str, dict[str, Read]] = {  # store → metric → kind, and names of READINGS, the usual first
     "Qdrant": {"Cosine": (COSINE, "s"), "Dot": (INNER, "s"), "Euclid": (L2, "1 - s²/2")},
     "Chroma": {"l2": (L2, "1 - s/2"), "cosine": COSINE_DISTANCE, "ip": (INNER, "1 - s")},
     "Milvus": {"COSINE": (COSINE, "s"), "IP": (INNER, "s"), "L2": (L2, "1 - s/2")},
@@ -47,18 +47,21 @@ COARSE = 0.5  # more is another metric; both as a share of how far the hits are 
 
 
 class StoreMetric(NamedTuple):
-    """A metric of a store.
+    """A metric of a store, a row of `METRICS`.
 
-    kind: the vectors are compared by the inner product, the cosine, or 1 - d^2 / 2 of the L2 distance d, which is the
-        inner product of vectors of length 1; readings: names of `READINGS`, the usual one first.
     fused: the scores are those of a fusion, of which only the order is known.
     """
 
     store: str
     name: str
-    kind: Kind
-    readings: tuple[str, ...]
     fused: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """How vectors are compared: by the inner product, the cosine, or 1 - d^2 / 2 of the L2 distance d, which is the
+        inner product of vectors of length 1.
+        """
+        return METRICS[self.store][self.name][0]
 
     def similarities(self, scores: np.ndarray, query: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """(N,) float64: the similarities of the scores; InputError: they do not fit this metric, query and vectors.
@@ -82,7 +85,7 @@ class StoreMetric(NamedTuple):
             for name, (kind, *readings) in known.items()
             for one in readings
         }
-        error, read = min((errors[self.name, one], one) for one in self.readings)
+        error, read = min((error, one) for (name, one), error in errors.items() if name == self.name)
         (best, _), least = min(errors.items(), key=lambda one: one[1])
         said = f"{self.store}: these scores are %s metric {self.name!r}%s"
         if error > COARSE or round(least, 3) < error / 2:
@@ -99,9 +102,9 @@ class StoreMetric(NamedTuple):
 def metric_of(store: str, name: Any, *, fused: bool = False) -> StoreMetric:
     """The metric of a store's name, in any case, or of a member of an enumeration; InputError: an unknown one."""
     said, known = str(getattr(name, "value", name)), METRICS[store]
-    for own, (kind, *readings) in known.items():
+    for own in known:
         if own.lower() == said.lower():
-            return StoreMetric(store, own, kind, tuple(readings), fused)
+            return StoreMetric(store, own, fused)
     raise InputError(f"{store}: metric {said!r}: expected one of {', '.join(known)}")
 
 
