@@ -101,7 +101,7 @@ def _check(args: RegressRequest, folder: Path) -> bool:
         (args.only and len(args.names) > 1, f"--only with {len(args.names)} names: name the one spec that has it"),
         (
             not (args.names or args.runs or args.matrix or args.docs),
-            f"no spec named: give one or more of {', '.join(known)}, or --list",
+            f"no spec named: give one or more, or --list; {nearest('', known)}",
         ),
     )
     return bool(named)

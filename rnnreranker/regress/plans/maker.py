@@ -255,8 +255,8 @@ def by_large_files(steps: Sequence[Step]) -> list[Step]:
     made, large = {step.output for step in steps}, {step.output for step in steps if step.large}
     waiting, ordered = list(steps), dict[Path, Step]()
     while waiting:
-        ready = (step for step in waiting if large.intersection(step.inputs))
-        step = next((one for one in ready if ordered.keys() >= made.intersection(one.inputs)), waiting[0])
+        readers = (one for one in waiting if large & {*one.inputs})
+        step = next((one for one in readers if ordered.keys() >= made & {*one.inputs}), waiting[0])
         waiting.remove(step)
         ordered[step.output] = step
     return list(ordered.values())

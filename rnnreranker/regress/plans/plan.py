@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -220,12 +219,15 @@ class Plan:
         measured = (one for one in self.spec.indexes.values() if one.count or one.id == self.spec.redundancy)
         kept = {*self.outputs(), *(Path(index_name(one, self.folder)) for one in measured)}
         large = [one for one in self.steps if one.large and one.output not in kept and not self.keep]
-        reading: dict[Path, list[Path]] = {}
-        for one, step in itertools.product(large, self.steps):
-            touched = (path for path in (*step.inputs, step.output) if path.is_relative_to(one.output))
-            if step != one and any(touched):  # it reads the output, or adds to it
-                reading.setdefault(one.output, []).append(step.output)
-        return reading
+        reading = {
+            one.output: [
+                step.output  # it reads the output, or adds to it
+                for step in self.steps
+                if step != one and any(path.is_relative_to(one.output) for path in (*step.inputs, step.output))
+            ]
+            for one in large
+        }
+        return {output: readers for output, readers in reading.items() if readers}
 
     def removed(self, step: Step) -> list[Path]:
         """The outputs that are removed after a step."""
@@ -244,7 +246,8 @@ class Plan:
 
     def lines(self) -> list[str]:
         """The plan in lines to paste into a shell."""
-        lines = [f"# {self.spec.title}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
+        title = self.query_sets[0].title if len(self.query_sets) == 1 else ""
+        lines = [f"# {title or self.spec.title}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
         folders = dict.fromkeys(step.folder.parent for step in self.steps)
         lines += [shlex.join(["mkdir", "-p", str(folder)]) for folder in folders]
         lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,18 +77,17 @@ def run_plan(plan: Plan, jobs: int = 1) -> dict[Path, State]:
                     waits = step in running.values() or any(map(step.waits_for, undone[:number]))
                     if not waits and len(running) < jobs:
                         running[pool.submit(_run, step, keys, lost, jobs > 1)] = step
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    step = running.pop(future)
-                    undone.remove(step)
-                    if state := future.result():
-                        lost[step.output] = state
-                    else:
-                        _remove_unneeded(plan, keys, step)
-        except BaseException:
+                future = next(as_completed(running))
+                step = running.pop(future)
+                undone.remove(step)
+                if state := future.result():
+                    lost[step.output] = state
+                else:
+                    _remove_unneeded(plan, keys, step)
+        finally:  # nothing runs, but after Ctrl-C
             wait(running, PATIENCE)
             for process in [*PROCESSES]:
                 process.terminate()
-            raise
     return lost
 
 
@@ -199,7 +198,7 @@ def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
             say(f"removed {output}: no step needs it any more")
 
 
-def _run(step: Step, keys: Keys, lost: Mapping[Path, State], together: bool) -> State | None:
+def _run(step: Step, keys: Keys, lost: dict[Path, State], together: bool) -> State | None:
     """Take a step, perhaps together with others; why its output is not there, or None.
 
     lost: output of an earlier step that is not there → why.
@@ -207,8 +206,8 @@ def _run(step: Step, keys: Keys, lost: Mapping[Path, State], together: bool) -> 
     if state := next(filter(None, map(lost.get, step.inputs)), None):
         return state
     step.output.parent.mkdir(parents=True, exist_ok=True)
-    stamp, before = {"key": keys[step.output], "command": step.command()}, step.stamp()
-    if before.get("key") not in (None, stamp["key"]) or REMOVED in before:
+    stamp, before = {"key": keys[step.output]}, step.stamp()
+    if before.get("key", stamp["key"]) != stamp["key"] or REMOVED in before:
         for ending in ("", ".partial", ".checkpoints"):
             remove(step.output.with_name(step.output.name + ending))
     write_json(step.stamp_file, stamp)  # begun: what a kill leaves behind belongs to this key

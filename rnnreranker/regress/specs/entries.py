@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -51,8 +52,8 @@ UNITS = {  # of sizes that steps need
     "download_gb": "GB to download",
     "disk_gb": "GB of disk",
     "ram_gb": "GB of memory",
-    "gpu_hours": "h of a GPU",
-    "hours": "h of computing",
+    "gpu_hours": "hours of a GPU",
+    "hours": "hours of computing",
 }
 
 
@@ -137,9 +138,10 @@ def needs_text(needs: Mapping[str, Any]) -> str:
     """Needs in words.
 
     >>> needs_text({"disk_gb": 2, "hours": 1})
-    '2 GB of disk, 1 h of computing'
+    '2 GB of disk, 1 hour of computing'
     """
-    return ", ".join(f"{value:g} {UNITS[key]}" if key in UNITS else value for key, value in needs.items())
+    text = ", ".join(f"{value:g} {UNITS[key]}" if key in UNITS else value for key, value in needs.items())
+    return re.sub("(^|, )1 hours", r"\g<1>1 hour", text)
 
 
 def _method(check: Callable[[Written], Any]) -> PlainValidator:

@@ -168,8 +168,8 @@ def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[
     sets, specs = query_set_names(folder), spec_names(folder)
     path = Path(name) if name.endswith(YAML) else folder / f"{name if name in specs else sets.get(name, name)}.yaml"
     spec = read_spec(path, data)
-    whole = name in specs or name not in sets
-    return spec, tuple(one for one in spec.query_sets.values() if whole or one.id == name)
+    named = {name} if name in sets and name not in specs else spec.query_sets.keys()
+    return spec, tuple(one for one in spec.query_sets.values() if one.id in named)
 
 
 def query_set_names(folder: Path) -> dict[str, str]:
@@ -183,8 +183,7 @@ def query_set_names(folder: Path) -> dict[str, str]:
         sets = SpecFile(folder / f"{spec}.yaml").content.get("query_sets")
         for name in sets if isinstance(sets, dict) else ():
             other = spec_of.setdefault(name, name if name in specs else spec)
-            said = f"{folder / spec}.yaml: query set {name} stands in {other} too; choose another id"
-            refuse((other != spec, said))
+            refuse((other != spec, f"{folder / spec}.yaml: query set {name} stands in {other} too; choose another id"))
     return spec_of
 
 
@@ -192,10 +191,9 @@ def specs_folder(named: str | None = None) -> Path:
     """The named folder of specs, else the checkout's `regressions/`, else the package's; InputError: none."""
     package = Path(__file__).resolve().parents[2]
     known = [package.parent / "regressions", package / "regressions"] if named is None else [Path(named)]
-    folder = next(filter(Path.is_dir, known), None)
-    if folder is None:
-        raise InputError(f"{named}: no such folder of specs; leave --specs out to use those of the package")
-    return folder
+    for folder in filter(Path.is_dir, known):
+        return folder
+    raise InputError(f"{named}: no such folder of specs; leave --specs out to use those of the package")
 
 
 def spec_names(folder: Path) -> list[str]:
