@@ -243,7 +243,7 @@ class TestSeveralAtATime:
         assert printed == ["out", "error"]
 
     def test_ctrl_c_ends_the_processes(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "PATIENCE", 0)
+        monkeypatch.setattr(runner, "PATIENCE", 0.1)
         self.program(place, monkeypatch, "echo $$ > pid; kill -INT $PPID; exec sleep 600")
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:

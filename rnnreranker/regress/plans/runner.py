@@ -84,10 +84,10 @@ def run_plan(plan: Plan, jobs: int = 1) -> dict[Path, State]:
                     lost[step.output] = state
                 else:
                     _remove_unneeded(plan, keys, step)
-        finally:  # nothing runs, but after Ctrl-C
-            wait(running, PATIENCE)
-            for process in [*PROCESSES]:
-                process.terminate()
+        finally:
+            while wait(running, PATIENCE).not_done:  # after Ctrl-C
+                for process in [*PROCESSES]:
+                    process.terminate()
     return lost
 
 
