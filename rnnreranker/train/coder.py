@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from sentence_transformers.util import batch_to_device
 from torch import Tensor
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
@@ -33,7 +32,7 @@ from rnnreranker.parts.vectors import QueryVectors
 from rnnreranker.train.fairness import neutrality_divergence, neutrality_of
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, held_out_of, labels_of, validation_of
-from rnnreranker.train.trainer import RankedLearner, by_length
+from rnnreranker.train.trainer import RankedLearner
 
 if TYPE_CHECKING:
     from rnnreranker.encode.params import ScorerParams
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 BLOCK = 8192  # rows fetched at a time
 PAD = -1  # where a batch has no row
-TOKENS = {"cpu": 2**7, "cuda": 2**17}  # padded tokens of the queries that go through the encoder together
 
 
 class CoderInputs(NamedTuple):
@@ -153,11 +151,11 @@ class CandidateVectors:
 class Batch:
     """b queries and N columns of candidates.
 
-    features: input_ids, attention_mask, (b, T) int64; rows: (b, N) int64, -1 at padding; targets: (b, N) float32;
-    positive: (b, N) bool.
+    tokens: numbers and attention, (b, T) int64; rows: (b, N) int64, -1 at padding; targets: (b, N) float32; positive:
+    (b, N) bool.
     """
 
-    features: dict[str, Tensor]
+    tokens: tuple[Tensor, Tensor]
     rows: Tensor
     targets: Tensor
     positive: Tensor
@@ -170,10 +168,9 @@ class Batch:
 
 def batch_of(samples: Sequence[Sample], cut: Mapping[str, Sequence[int]], tokens: PromptedTokens) -> Batch:
     """The batch of samples; cut: token numbers of queries by id."""
-    numbers, attention = tokens.pad([cut[one.qid] for one in samples])
     columns = zip(*(one[1:] for one in samples), strict=True)
     padded = (pad_sequence([*one], True, value) for one, value in zip(columns, (PAD, 0, False), strict=True))
-    return Batch({"input_ids": numbers, "attention_mask": attention}, *padded)
+    return Batch(tokens.pad([cut[one.qid] for one in samples]), *padded)
 
 
 def add_negatives(
@@ -195,25 +192,11 @@ def add_negatives(
 def score(model: QueryEncoder | CandidateScorer, table: CandidateVectors, batch: Batch) -> Tensor:
     """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value at padding."""
     device = model.inverse_temperature.device
-    documents, columns = (part.to(device) for part in table.distinct(batch.rows))
+    documents, columns, tokens, attention = (part.to(device) for part in (*table.distinct(batch.rows), *batch.tokens))
     if isinstance(model, CandidateScorer):
-        states, attention = encoded(model.encoder, batch.features, False), batch.features["attention_mask"].to(device)
+        states = model.encoder.states(tokens, attention)
         return model.score(states, attention, documents[columns], batch.valid.to(device))
-    return (encoded(model, batch.features) @ documents.T).gather(1, columns) * model.inverse_temperature
-
-
-def encoded(encoder: QueryEncoder, features: dict[str, Tensor], pooled: bool = True) -> Tensor:
-    """(b, d): vectors of the queries of a batch; not pooled: (b, T, h), states of their tokens, 0 at padding."""
-    longest = features["input_ids"].shape[1]
-
-    def compute(part: dict[str, Tensor]) -> Tensor:
-        tokens, attention = part["input_ids"], part["attention_mask"]
-        states = encoder.states(tokens, attention)
-        if pooled:
-            return encoder.pool(states, attention)
-        return pad(states * attention.unsqueeze(2), (0, 0, 0, longest - tokens.shape[1]))
-
-    return by_length(batch_to_device(features, encoder.inverse_temperature.device), compute, TOKENS)
+    return (model(tokens, attention) @ documents.T).gather(1, columns) * model.inverse_temperature
 
 
 class Schedule(LRScheduler):
@@ -281,7 +264,7 @@ class CoderLearner(RankedLearner):
         self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
         queries = {one.qid: topics[one.qid] for one in (*samples, *checked)}
         self._cut = dict(zip(queries, self._tokens.cut([*queries.values()]), strict=True))
-        self._dense, self._labels, self._source = dense, labels, source
+        self._labels, self._source, self.device = labels, source, device
         self._samples = {one.qid: one for one in samples}
         self.training, self.checked, self.at_once = list(self._samples), checked, params.batch_size
         if params.refresh_every:
@@ -309,10 +292,10 @@ class CoderLearner(RankedLearner):
 
         A query none of whose positives has a vector keeps its sample.
         """
-        numbers, attention = self._tokens.pad([self._cut[qid] for qid in qids])
+        numbers, attention = (part.to(self.device) for part in self._tokens.pad([self._cut[qid] for qid in qids]))
         self.model.eval()
         with torch.no_grad():
-            vectors = encoded(self._dense, {"input_ids": numbers, "attention_mask": attention}).float().cpu().numpy()
+            vectors = self.model.dense(numbers, attention).float().cpu().numpy()
         self.model.train()
         queries = QueryVectors(tuple(qids), vectors)
         run = dense_run(self._source, queries, max(len(one.rows) for one in self._samples.values()))
