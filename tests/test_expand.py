@@ -77,8 +77,7 @@ def test_what_joins_has_one_of_the_first_candidates_as_a_neighbour(made: tuple[I
 
 def inner(inputs: Inputs, number: int, docids: list[str]) -> np.ndarray:
     vectors = inputs.vectors.fetch(inputs.vectors.rows(docids)).astype(np.float64)
-    found: np.ndarray = vectors @ inputs.query_vectors.vectors[number].astype(np.float64)
-    return found
+    return vectors @ inputs.query_vectors.vectors[number].astype(np.float64)
 
 
 def test_ladr_takes_candidates_and_their_neighbours_by_inner_product(made: tuple[Inputs, Run]) -> None:

@@ -21,8 +21,7 @@ from tests.test_impacts import written
 
 
 def feedback(name: str, **values: Any) -> Feedback:
-    made: Feedback = find("feedback", name)(make_params("feedback", name, values))
-    return made
+    return find("feedback", name)(make_params("feedback", name, values))
 
 
 @dataclass(frozen=True, eq=False)
