@@ -263,9 +263,13 @@ class _Names(dict[str, Any]):
         return Any if name == "Qrels" else _Unloaded(name, (), {})  # Qrels is a union; its readers check it
 
 
-@functools.cache
-def hints_of(kind: Any) -> dict[str, Hint]:
+def hints_of(kind: type) -> dict[str, Hint]:
     """Name → type and limits of each field of a settings class or request."""
+    return _hints_of(kind)
+
+
+@functools.cache
+def _hints_of(kind: Any) -> dict[str, Hint]:
     names = _Names(vars(builtins))
     for one in reversed(kind.__mro__):
         names |= vars(sys.modules[one.__module__])
