@@ -238,7 +238,7 @@ project
 Bayernwerk, said &amp; R&D &lt;b&gt; yesterday. 1 < 2 and 3 > 2.
 <!-- PJG 0012 -->
 <P>
-New <b>par</b>agraph &sect; 5 &blank; x<BR>y ?a&page=2
+New <b>par</b>agraph &sect; 5 &blank; x<BR>y ?a&section=2
 </P>
 </TEXT>
 <PUB>The Financial Times
@@ -273,7 +273,7 @@ http://www.lpitr.state.sc.us:80/ text/html 4112
 """
 ANSERINI = {  # the words that TrecCollection and TrecwebCollection of Anserini 1.7.1 give of them
     "FT911-1": "910514 FT 14 MAY 91 / Contigas plans east German project Bayernwerk, said & R&D <b> yesterday. "
-    "1 < 2 and 3 > 2. New paragraph \u00a7 5 \u2423 x y ?a&page=2",
+    "1 < 2 and 3 > 2. New paragraph \u00a7 5 \u2423 x y ?a&section=2",
     "WSJ1": "Head line 03/24/87 John Blair & Co. body",
     "WTX001-B01-1": "SC Gov Welcome to South Carolina 2 line one two",
 }

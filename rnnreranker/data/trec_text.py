@@ -8,46 +8,52 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rnnreranker.base.command import counted, notice
-from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_lines
 
-TITLES = {"headline", "title", "hl", "ttl"}
-TAGS = {"text", "dd", "date", "lp", "leadpara"}  # with those of titles, what Anserini's TrecCollection reads
+TITLES = ("headline", "title", "hl", "head", "ttl")
+TAGS = ("text", *TITLES, "dd", "date", "lp", "leadpara")  # those that Anserini's TrecCollection reads
 NUMBER, QUERY = ("num", "number", "qid", "id", "identifier"), ("title", "query")
 _DOCNO = re.compile(r"<docno>\s*(.*?)\s*</docno\s*>", re.IGNORECASE | re.DOTALL)
-_WEB = re.compile(r"<html[\s>]|.*?</dochdr\s*>", re.IGNORECASE | re.DOTALL)
-_HAS_TEXT = re.compile(f"<({'|'.join(TAGS)})[ >]", re.IGNORECASE)
-_HEAD = re.compile(r"(?<=[</])head(?=[ >])", re.IGNORECASE)  # of news a title, which a parser of HTML skips
-_BLOCK = re.compile(
-    r"(?=<(?!/?(?:a|abbr|b|big|code|em|font|i|mark|q|s|small|span|strong|sub|sup|tt|u)[\s/>])[a-z/!])", re.IGNORECASE
-)  # before a tag that is not inside words
+_WEB = re.compile(r"<(?:dochdr|html)[\s>]", re.IGNORECASE)
+_HEADER = re.compile(r".*?</dochdr\s*>", re.IGNORECASE | re.DOTALL)
+_FIELD = re.compile(rf"<({'|'.join(TAGS)})(?:\s[^<>]*)?>(.*?)(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL)
 _OF_TOPIC = re.compile(
     rf"<({'|'.join((*NUMBER, *QUERY))})(?:\s[^<>]*)?>\s*(?:(?:number|topic):)?(.*?)(?=</\1\s*>|\n\s*<|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"""\s(?:number|num|qid|id)\s*=\s*["']([^"']*)["']""", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<(script|style|noscript)\b.*?</\2\s*>|</?([a-z][^\s<>/]*)[^<>]*>|<[!?][^<>]*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_ENTITY = re.compile(r"&#?\w+;")
+_INLINE = re.compile("a|abbr|b|big|code|em|font|i|mark|q|s|small|span|strong|sub|sup|tt|u", re.IGNORECASE)
 
 Records = Iterator[tuple[str, dict[str, str]]]
 
 
 def documents(path: Path) -> Records:
-    """(file:line, record of id, title and text) of every <DOC>, whose markup the HTML parser of ir_datasets reads.
+    """(file:line, record of id, title and text) of every <DOC>.
 
-    Title and text are those of Anserini's tags; the text of a web document (<DOCHDR> or <HTML>) is everything after
-    the header, of one without a tag of text everything but <DOCNO> and titles.
+    Title and text are those of Anserini's tags (`TAGS`); the text of a web document (<DOCHDR> or <HTML>) is everything
+    after the header, of one without a tag of text everything but <DOCNO> and titles. Markup is removed, and entities
+    become characters.
 
     Raises:
         InputError: text outside <DOC>, a document without <DOCNO> or </DOC> (with file:line).
     """
-    parser = require("ir_datasets.util.html_parsing", f"the documents {path}", "ir_datasets")
     lost = 0
     for where, _, block in _elements(path, "doc", errors="replace"):
-        docno, others = _DOCNO.search(block), _BLOCK.sub(" ", _DOCNO.sub("", block, count=1))
-        if web := _WEB.search(others):
-            title, (text,) = "", parser.sax_html_parser(others.removeprefix(web[0]), fields=[None])
-        else:
-            fields = [TITLES, TAGS if _HAS_TEXT.search(others) else None]
-            title, text = parser.sax_html_parser(_HEAD.sub("hl", others), fields=fields)
+        docno = _DOCNO.search(block)
+        others = _DOCNO.sub("\n", block, count=1)
+        tags = [] if _WEB.search(others) else _FIELD.findall(others)
+        fields = [(tag.lower() in TITLES, plain(part)) for tag, part in tags]
+        if all(is_title for is_title, _ in fields):
+            fields.append((False, plain(_HEADER.sub("", _FIELD.sub(" ", others) if fields else others, count=1))))
+        title, text = (
+            "\n".join(part for is_title, part in fields if is_title is wanted and part) for wanted in (True, False)
+        )
         lost += "\ufffd" in text
         yield where, {"id": docno[1] if docno else "", "title": title, "text": text}
     if lost:
@@ -63,14 +69,14 @@ def topics(path: Path) -> Records:
         InputError: a topic without end, a field twice, text outside topics (with file:line).
     """
     for where, attributes, block in _elements(path, "top(?:ic)?"):
-        tagged = [(tag.lower(), plain(part)) for tag, part in _OF_TOPIC.findall(block)]
+        tagged = [(tag.lower(), " ".join(plain(part).split())) for tag, part in _OF_TOPIC.findall(block)]
         fields = dict(tagged)
         if len(fields) < len(tagged):
             raise InputError(f"{where}: a field of this topic stands in it twice; expected <num> and <title> once")
         if "<" not in block:  # as the topics of TREC's clinical trials
-            fields["title"] = plain(block)
+            fields["title"] = " ".join(plain(block).split())
         if given := _ATTRIBUTE.search(attributes):
-            fields.setdefault("num", plain(given[1]))
+            fields.setdefault("num", html.unescape(given[1]).strip())
         qid, query = (next((fields[tag] for tag in tags if fields.get(tag)), "") for tags in (NUMBER, QUERY))
         yield where, {"id": qid, "text": query}
 
@@ -100,9 +106,17 @@ def _elements(path: Path, tag: str, errors: str = "strict") -> Iterator[tuple[st
 
 
 def plain(text: str) -> str:
-    """The words of a text, without tags, comments and entities.
+    """The text of markup, without tags, comments, scripts and entities.
 
-    >>> plain("one<!-- two --> <b>three</b>  AT&amp;T, 1 < 2")
+    >>> plain("one<!-- two --> <b>th</b>ree<br>AT&amp;T, 1 < 2")
     'one three AT&T, 1 < 2'
     """
-    return " ".join(html.unescape(re.sub(r"(?s)<!--.*?-->|<[a-z/!?][^<>]*>", " ", text, flags=re.IGNORECASE)).split())
+    if "<" in text:
+        text = re.sub(r" {2,}", " ", re.sub(r" *\n *", "\n", _MARKUP.sub(_in_place_of, text)))
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), text).strip()  # not `&section=` of an address
+
+
+def _in_place_of(markup: re.Match[str]) -> str:
+    """ "" for tags inside words, a blank for others, the characters of CDATA."""
+    data, _, tag = markup.groups()
+    return html.escape(data) if data else "" if tag and _INLINE.fullmatch(tag) else " "
