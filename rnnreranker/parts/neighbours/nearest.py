@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,6 @@ from rnnreranker.parts.vectors.exact import Propose, by_blocks, exact_search, in
 from rnnreranker.parts.vectors.faiss_folder import write_lists
 from rnnreranker.parts.vectors.ids import Reopened
 from rnnreranker.parts.vectors.npy_files import put_array
-from rnnreranker.rnn import dense
-from rnnreranker.rnn.contexts import kernel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -105,12 +104,13 @@ class DenseNeighbours(GraphSource):
         return propose
 
     def _pairs_of(self, width: int) -> Any:
-        """The lists of all documents, of this width; None if there are few documents or too many, or no compiler."""
+        """The lists of all documents, of this width; None if there are few documents or too many, or no numba."""
         with self._lock:
-            if self._pairs is None and FEW < len(self.docids) <= LISTS / (8 * width) and kernel() is not dense:
-                from rnnreranker.parts.neighbours.pairs import Pairs
+            if self._pairs is None and FEW < len(self.docids) <= LISTS / (8 * width):
+                with suppress(ImportError, RuntimeError):  # no numba, or no folder for what it compiles
+                    from rnnreranker.parts.neighbours.pairs import Pairs
 
-                self._pairs = Pairs(self.vectors, width)
+                    self._pairs = Pairs(self.vectors, width)
         return self._pairs if self._pairs is not None and self._pairs.width == width else None
 
 

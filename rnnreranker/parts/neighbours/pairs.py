@@ -10,17 +10,21 @@ from __future__ import annotations
 from concurrent.futures import Future
 from threading import Lock
 
+import numba
 import numpy as np
 
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import products_of
-from rnnreranker.rnn.kernel import inlined, kept
 
 COLUMNS = 2048  # documents that a block is multiplied with at a time
 LANES = 32  # products that are compared before one of them is looked at
+TYPES = "void(f4[:,::1], i8[::1], i8[::1], b1, f4[:,::1], i4[:,::1])"
+
+if numba.config.DISABLE_JIT:
+    raise ImportError("NUMBA_DISABLE_JIT switches numba off")
 
 
-@inlined
+@numba.njit(nogil=True)
 def insert(product, row, scores, listed):  # type: ignore[no-untyped-def]
     """Put a product into a descending list, whose lowest is lost."""
     at = len(scores) - 1
@@ -30,7 +34,7 @@ def insert(product, row, scores, listed):  # type: ignore[no-untyped-def]
     scores[at], listed[at] = product, row
 
 
-@kept("void(f4[:,::1], i8[::1], i8[::1], b1, f4[:,::1], i4[:,::1])")
+@numba.njit(TYPES, nogil=True, cache=True)
 def gather(products, rows, columns, both, scores, listed):  # type: ignore[no-untyped-def]
     """Put products into the lists of rows and, with `both`, of columns, if they are above the lowest there.
 

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.command import progress
-from rnnreranker.base.files import cache_home, file_digest, fingerprint
-from rnnreranker.encode.kinds import kept_at
 from rnnreranker.encode.late import special_tokens
-from rnnreranker.parts.ragged import OFFSETS
-from rnnreranker.parts.tokens.part import IDS, VECTORS, TokenSource
+from rnnreranker.parts.tokens.part import VECTORS, TokenSource
 from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.parts.vectors.stored import VectorSource
 
@@ -62,19 +59,13 @@ class Lexicon:
 
     @cached_property
     def _frequencies(self) -> np.ndarray:
-        """(size,) int64: in how many documents each token is; the cache folder keeps it."""
+        """(size,) int64: in how many documents each token is."""
         ids, offsets = self.source.ids, self.source.offsets
-        name = fingerprint("document frequencies", *(file_digest(self.source.folder / name) for name in (IDS, OFFSETS)))
-
-        def counted() -> dict[str, np.ndarray]:
-            size = int(ids.max(initial=-1)) + 1
-            frequencies = np.zeros(size, dtype=np.int64)
-            for first in progress(range(0, len(offsets) - 1, DOCUMENTS), unit="blocks", what="frequencies of tokens"):
-                own = np.asarray(offsets[first : first + DOCUMENTS + 1])
-                documents = np.repeat(np.arange(len(own) - 1), np.diff(own))
-                pairs = np.unique(documents * size + ids[own[0] : own[-1]])
-                frequencies += np.bincount(pairs % max(size, 1), minlength=size)
-            return {"values": frequencies}
-
-        values: np.ndarray = kept_at(cache_home() / "tokens" / f"{name}.npz", counted)["values"]
-        return values
+        size = int(ids.max(initial=-1)) + 1
+        frequencies = np.zeros(size, dtype=np.int64)
+        for first in progress(range(0, len(offsets) - 1, DOCUMENTS), unit="blocks", what="frequencies of tokens"):
+            own = np.asarray(offsets[first : first + DOCUMENTS + 1])
+            documents = np.repeat(np.arange(len(own) - 1), np.diff(own))
+            pairs = np.unique(documents * size + ids[own[0] : own[-1]])
+            frequencies += np.bincount(pairs % max(size, 1), minlength=size)
+        return frequencies
