@@ -161,11 +161,6 @@ class TestSchema:
             assert step.value("rerank") == "rnn:normalize=none,k_exp=2"
             assert choose("reranker", step.value("rerank")).params.normalize is None
 
-    def test_rerankers_of_one_condition_have_settings_of_their_own(self, tmp_path: Path) -> None:
-        both = OWN.replace("rerank: {rnn: {k: 5, k_exp: 2}}", "rerank: [{encoder: {}}, {rnn: {k: 5, k_exp: 2}}]")
-        argv = tuple(plan_of(tmp_path, both, only="dense-rnn").steps[-1].words())
-        assert argv[argv.index("--rerank") :][:4] == ("--rerank", "encoder", "--rerank", "rnn:k=5,k_exp=2")
-
     def test_local_data_sets_and_files_are_known_without_being_there(self, tmp_path: Path) -> None:
         own = OWN.replace(
             "topics: msmarco-passage/dev/small, qrels: msmarco-passage/dev/small", "topics: TOPICS, qrels: a/b.txt"
