@@ -25,7 +25,7 @@ def strings(names: Iterable[str]) -> pyarrow.Array:
 
 
 def numbers(values: np.ndarray) -> pyarrow.Array:
-    """An array of integers that shares NumPy's memory.
+    """An array of numbers that shares NumPy's memory.
 
     >>> numbers(np.array([3, 1])).to_pylist()
     [3, 1]
@@ -37,19 +37,10 @@ def numbers(values: np.ndarray) -> pyarrow.Array:
 
 
 def as_numpy(array: pyarrow.Array) -> np.ndarray:
-    """The integers of an array, read-only; undefined at nulls.
+    """The numbers of an array, read-only; undefined at nulls.
 
     >>> as_numpy(numbers(np.array([3, 1], dtype=np.int32))[1:])
     array([1], dtype=int32)
     """
     values = np.frombuffer(array.buffers()[1] or b"", dtype=str(array.type))
     return values[array.offset : array.offset + len(array)]
-
-
-def truths(array: pyarrow.Array) -> np.ndarray:
-    """The booleans of an array.
-
-    >>> truths(strings(["a", "b"]).is_null()).tolist()
-    [False, False]
-    """
-    return as_numpy(array.cast("uint8")).astype(bool)

@@ -12,6 +12,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.runs.arrow import as_numpy, numbers, strings
+from rnnreranker.runs.ordering import ascending
 
 if TYPE_CHECKING:
     import pyarrow
@@ -104,19 +105,16 @@ def _decimals(column: pyarrow.Array | pyarrow.ChunkedArray) -> np.ndarray | None
         return None
     if values.min() < 0 or values.max() > 4 * len(values):
         return None
-    ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    digits = np.searchsorted(10 ** np.arange(1, 12), values, side="right") + 1
-    return values if (digits == np.diff(ends)).all() else None  # others have zeros or a sign in front
+    return values if numbers(values).cast(pyarrow.string()).equals(column) else None  # zeros or a sign in front
 
 
 def repeated_entry(queries: np.ndarray, rows: np.ndarray, count: int) -> tuple[int, int] | None:
     """The two entries, from 0, of the first docid that a query has twice; count: of docids."""
     pairs = queries.astype(np.int64) * max(count, 1) + rows
-    in_order = np.sort(pairs)
-    if not (in_order[1:] == in_order[:-1]).any():
+    order = ascending(pairs, int(pairs.max(initial=0)) + 1)
+    same = np.flatnonzero(np.diff(pairs[order]) == 0)
+    if not len(same):
         return None
-    order = np.argsort(pairs, kind="stable")
-    same = np.flatnonzero(pairs[order[1:]] == pairs[order[:-1]])
     repeated = same[np.argmin(order[same + 1])]  # the pair that is completed first
     return int(order[repeated]), int(order[repeated + 1])
 

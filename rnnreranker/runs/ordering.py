@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.runs.arrow import as_numpy, numbers, truths
+from rnnreranker.runs.arrow import as_numpy, numbers
 
 if TYPE_CHECKING:
     from rnnreranker.runs.columns import Docids
@@ -48,7 +48,7 @@ def by_docid(tied: np.ndarray, docids: Docids, rows: np.ndarray) -> np.ndarray:
     before, after = np.append(False, tied), np.append(tied, False)
     first = np.flatnonzero(after & ~before & ~np.append(after[1:], False))  # of exactly two, the usual tie of rrf
     one, two = (names.take(numbers(rows[positions])) for positions in (first, first + 1))
-    swapped = first[truths(pyarrow.compute.greater(one, two))]
+    swapped = first[as_numpy(pyarrow.compute.greater(one, two).cast("uint8")) > 0]
     placed[swapped], placed[swapped + 1] = swapped + 1, swapped
     longer = before | after
     longer[first] = longer[first + 1] = False

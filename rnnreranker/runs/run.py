@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.command import phase
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, count_of
 from rnnreranker.runs.columns import Docids, encode, repeated_entry
 from rnnreranker.runs.ordering import best_first, by_docid, offsets_of
 
@@ -204,9 +203,8 @@ class Run:
 
     def head(self, depth: int) -> Run:
         """The first `depth` entries of every query; InputError unless depth is an integer >= 1."""
-        if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 1:
-            raise InputError(f"depth={depth!r}: expected an integer >= 1")
-        return self if (np.diff(self.offsets) <= depth).all() else self.where(self.ranks <= depth)
+        deeper = np.diff(self.offsets) > count_of(depth, "depth")
+        return self.where(self.ranks <= depth) if deeper.any() else self
 
     def where(self, kept: np.ndarray) -> Run:
         """The run of the entries of an (L,) bool mask; every query stays."""
@@ -233,8 +231,7 @@ class Run:
 
     def ranked(self, qid: str) -> list[str]:
         """The docids of a query, best first."""
-        query = self._numbers[qid]
-        return self.docids_of(slice(self.offsets[query], self.offsets[query + 1])).tolist()
+        return [docid for docid, _ in self[qid]]
 
     def __len__(self) -> int:
         return len(self.qids)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import write_atomically
-from rnnreranker.runs.arrow import strings
+from rnnreranker.runs.arrow import as_numpy, numbers, strings
 from rnnreranker.runs.columns import FORMATS, check_id, hold_words
 from rnnreranker.runs.ordering import steps
 
@@ -19,8 +19,7 @@ LARGEST_KEY = int(np.array(np.finfo(np.float32).max).view(np.int32))
 
 def write_run(run: Any, path: str | os.PathLike[str], tag: str, format: str) -> None:
     """Write a run; see `Run.write`."""
-    import pyarrow
-    import pyarrow.compute
+    from pyarrow.compute import binary_join_element_wise as join
 
     if format not in FORMATS:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
@@ -30,19 +29,18 @@ def write_run(run: Any, path: str | os.PathLike[str], tag: str, format: str) -> 
             check_id(word, what, "run")
     queries, ranks = run.queries, run.ranks
     scores = strictly_decreasing(run) if format == "trec" else None
+    blank, tab, second, ended, nothing, line_end = strings([" ", "\t", "Q0", f"{tag}\n", "", "\n"])
     with write_atomically(path) as stream:
         for first in range(0, len(run.rows), LINES):
             part = slice(first, first + LINES)
-            qid_column = qids.take(pyarrow.array(queries[part]))
-            docid_column = docids.take(pyarrow.array(run.rows[part]))
-            rank_column = pyarrow.array(ranks[part]).cast(pyarrow.string())
+            qid_column, docid_column = qids.take(numbers(queries[part])), docids.take(numbers(run.rows[part]))
+            rank_column = numbers(ranks[part]).cast("string")
             if scores is None:
-                ended = pyarrow.compute.binary_join_element_wise(rank_column, "\n", "")
-                columns, separator = [qid_column, docid_column, ended], "\t"
+                columns = [qid_column, docid_column, join(rank_column, line_end, nothing), tab]
             else:
-                score_column = pyarrow.array(scores[part]).cast(pyarrow.string())  # shortest text that reads back equal
-                columns, separator = [qid_column, "Q0", docid_column, rank_column, score_column, tag + "\n"], " "
-            lines = pyarrow.compute.binary_join_element_wise(*columns, separator)
+                score_column = numbers(scores[part]).cast("string")  # the shortest text that reads back equal
+                columns = [qid_column, second, docid_column, rank_column, score_column, ended, blank]
+            lines = join(*columns)
             _, ends, text = lines.buffers()  # Arrow keeps the text of all lines one after the other
             stream.write(text[: np.frombuffer(ends, dtype=np.int32)[len(lines)]])
 
@@ -74,7 +72,4 @@ def strictly_decreasing(run: Any) -> np.ndarray:
 
 def written_scores(run: Any) -> np.ndarray:
     """(L,) float64: the scores as read again from their text."""
-    import pyarrow
-
-    text = pyarrow.array(strictly_decreasing(run)).cast(pyarrow.string())
-    return text.cast(pyarrow.float64()).to_numpy()
+    return as_numpy(numbers(strictly_decreasing(run)).cast("string").cast("float64"))
