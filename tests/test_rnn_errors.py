@@ -61,74 +61,67 @@ def test_weights_that_are_all_0() -> None:
         RnnParams(rank_weight=0, run_weight=0, query_weight=0)
 
 
+LENGTHS = [
+    ({"lengths": [3]}, "lengths has shape (1,): expected (2,), one number per query"),
+    ({"lengths": [3, 4]}, "lengths[1]=4: expected 0 to 3, the candidates of a row"),
+    ({"lengths": [-1, 3]}, "lengths[0]=-1: expected 0 to 3, the candidates of a row"),
+    ({"lengths": [1.0, 2.0]}, "lengths has type float64: expected integers"),
+    ({"params": {"k": 3}}, "params={'k': 3}: expected RnnParams"),
+    *(({"threads": threads}, f"threads={threads}: expected an integer >= 1") for threads in (0, True, 1.5)),
+]
+
+
 @pytest.mark.parametrize(
-    ("queries", "candidates", "message"),
+    ("change", "message"),
     [
         (
-            QUERIES[0],
-            CANDIDATES,
+            {"queries": QUERIES[0]},
             "queries has shape (4,): expected (B, d), at least one dimension; for one query pass queries[None]",
         ),
         (
-            QUERIES,
-            CANDIDATES[0],
+            {"candidates": CANDIDATES[0]},
             "candidates has shape (3, 4): expected (B, N, d), at least one dimension; for one "
             "query pass candidates[None]",
         ),
-        (QUERIES, CANDIDATES[:1], "queries has 2 rows and candidates 1: expected as many"),
+        ({"candidates": CANDIDATES[:1]}, "queries has 2 rows and candidates 1: expected as many"),
         (
-            QUERIES[:, :3],
-            CANDIDATES,
+            {"queries": QUERIES[:, :3]},
             "the dimension of queries is 3, that of candidates 4: expected the same; were both "
             "made by the same encoder?",
         ),
-        (QUERIES, CANDIDATES[:, :0], "candidates has shape (2, 0, 4): expected at least one candidate per query"),
-        (QUERIES[:, :0], CANDIDATES[..., :0], "queries has shape (2, 0): expected (B, d), at least one dimension"),
-        (QUERIES.astype(str), CANDIDATES, "queries: a ndarray of <U32; expected numbers"),
-        (QUERIES * 1j, CANDIDATES, "queries: a ndarray of complex64; expected numbers"),
+        (
+            {"candidates": CANDIDATES[:, :0]},
+            "candidates has shape (2, 0, 4): expected at least one candidate per query",
+        ),
+        ({"queries": QUERIES[:, :0]}, "queries has shape (2, 0): expected (B, d), at least one dimension"),
+        ({"queries": QUERIES.astype(str)}, "queries: a ndarray of <U32; expected numbers"),
+        ({"queries": QUERIES * 1j}, "queries: a ndarray of complex64; expected numbers"),
+        *LENGTHS,
     ],
 )
-def test_shapes_and_types(queries: np.ndarray, candidates: np.ndarray, message: str) -> None:
+def test_what_rnn_similarity_refuses(change: dict[str, Any], message: str) -> None:
     with expect_refusal(message):
-        rnn_similarity(queries, candidates, RnnParams())
+        rnn_similarity(**({"queries": QUERIES, "candidates": CANDIDATES, "params": RnnParams()} | change))
 
 
 @pytest.mark.parametrize(
-    ("lengths", "message"),
+    ("change", "message"),
     [
-        ([3], "lengths has shape (1,): expected (2,), one number per query"),
-        ([3, 4], "lengths[1]=4: expected 0 to 3, the candidates of a row"),
-        ([-1, 3], "lengths[0]=-1: expected 0 to 3, the candidates of a row"),
-        ([1.0, 2.0], "lengths has type float64: expected integers"),
+        *(
+            ({"probes": probes}, f"probes={probes}: expected row numbers of vectors, 0 (the query) to 3")
+            for probes in ((4,), (0, -1), ())
+        ),
+        ({"probes": (0.5,)}, "probes has type float64: expected integers"),
+        (
+            {"vectors": VECTORS[:, :1]},
+            "vectors has shape (2, 1, 4): expected row 0 (the query) and at least one candidate",
+        ),
+        *LENGTHS,
     ],
 )
-def test_lengths(lengths: list[int], message: str) -> None:
+def test_what_jaccard_similarity_refuses(change: dict[str, Any], message: str) -> None:
     with expect_refusal(message):
-        rnn_similarity(QUERIES, CANDIDATES, RnnParams(), lengths=lengths)
-    with expect_refusal(message):
-        jaccard_similarity(VECTORS, RnnParams(), lengths=lengths)
-
-
-@pytest.mark.parametrize(
-    ("probes", "message"),
-    [
-        ((4,), "probes=(4,): expected row numbers of vectors, 0 (the query) to 3"),
-        ((0, -1), "probes=(0, -1): expected row numbers of vectors, 0 (the query) to 3"),
-        ((), "probes=(): expected row numbers of vectors, 0 (the query) to 3"),
-        ((0.5,), "probes has type float64: expected integers"),
-    ],
-)
-def test_probes(probes: tuple[int, ...], message: str) -> None:
-    with expect_refusal(message):
-        jaccard_similarity(VECTORS, RnnParams(), probes=probes)
-    with expect_refusal("vectors has shape (2, 1, 4): expected row 0 (the query) and at least one candidate"):
-        jaccard_similarity(VECTORS[:, :1], RnnParams(), probes=probes)
-
-
-@pytest.mark.parametrize("threads", [0, True, 1.5])
-def test_threads(threads: Any) -> None:
-    with expect_refusal(f"threads={threads!r}: expected an integer >= 1"):
-        rnn_similarity(QUERIES, CANDIDATES, RnnParams(), threads=threads)
+        jaccard_similarity(**({"vectors": VECTORS, "params": RnnParams()} | change))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -143,13 +136,6 @@ def test_vectors_that_are_not_finite(value: float) -> None:
     queries[0, 0] = value
     with expect_refusal(f"row 0 of the batch: the query {rest}"):
         rnn_similarity(queries, candidates, RnnParams())
-
-
-def test_params_of_another_type() -> None:
-    with expect_refusal("params={'k': 3}: expected RnnParams"):
-        rnn_similarity(QUERIES, CANDIDATES, {"k": 3})  # type: ignore[arg-type]
-    with expect_refusal("params={'k': 3}: expected RnnParams"):
-        jaccard_similarity(VECTORS, {"k": 3})  # type: ignore[arg-type]
 
 
 def test_inner_products_that_overflow() -> None:

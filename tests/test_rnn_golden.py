@@ -72,27 +72,6 @@ def test_every_step_of_the_authors(name: str, shared: Path) -> None:
     expect(jaccard_similarity(vectors[None], params)[0, 0], expected)
 
 
-@pytest.mark.parametrize("which", ["p1", "p2", "p3"])
-@pytest.mark.parametrize("name", cases("c*.npz"))
-def test_positives_as_probes(name: str, which: str, shared: Path) -> None:
-    case, params, tied = case_of(name, shared)
-    if f"sl_{which}_ids" not in case:
-        pytest.skip("this case stores no smooth labels")
-    texts = np.concatenate([case["docs"], case["extra_docs"]])
-    row = {int(docid): i for i, docid in enumerate(np.concatenate([case["doc_ids"], case["extra_doc_ids"]]))}
-    vectors = np.vstack([case["query"][None], texts[[row[int(docid)] for docid in case[f"sl_{which}_ids"]]]])
-    probes = range(1, len(case[f"sl_{which}_pos_ids"]) + 1)
-    jaccard = jaccard_similarity(vectors[None], params, probes=probes)[0]
-    if tied:  # the authors' lists of this context are not stored
-        expect(jaccard, reference.jaccard_similarity(vectors, params, probes))
-        return
-    theirs = case[f"sl_{which}_jaccard"]
-    expect(jaccard, np.nan_to_num(theirs))
-    sims = reference.similarities(reference.inner_products(vectors), params)[1][1 : len(probes) + 1]
-    known, final = ~np.isnan(theirs), params.lam * sims + (1 - params.lam) * jaccard
-    expect(final[known], case[f"sl_{which}_final"][known])
-
-
 @pytest.mark.parametrize("name", cases("fp*.npz", "sm*.npz"))
 def test_the_default_with_the_scores_of_a_run(name: str, shared: Path) -> None:
     case = dict(np.load(shared / "golden" / name))
