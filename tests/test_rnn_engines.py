@@ -236,7 +236,7 @@ def test_graphs(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) ->
         used = params if query is not None else params.without_query()
         agree(found[0][0], reference.parts(done, used, base[0]).scores)  # type: ignore[arg-type]
         np.testing.assert_array_equal(*found)
-        jaccard = graph_jaccard(edges, weights, rows, params, probes=np.array([[0, width, -1]]), query=query)
+        jaccard = graph_jaccard(edges, weights, rows, params, probes=np.array([[0], [width], [-1]]).T, query=query)
         wanted = [reference.jaccard(done.expanded, probe) for probe in (0, width)]
         agree(jaccard[0], np.stack([*wanted, np.zeros(width + 1)]))
         whole = reference.known_similarities(edges, weights, rows[0])[1:, 1:]

@@ -113,8 +113,8 @@ def jaccard_of(contexts: ContextBatch, params: RnnParams, probes: np.ndarray, wi
     how: threads and reciprocal, as in `rnn_similarity`.
     """
     sizes = contexts.sizes[:, None]
-    result = scored(contexts, params, probes, engine_for(contexts.sizes), **how)
-    return padded(result.jaccard, np.where((probes < sizes) & (sizes > 1), sizes, 0), width)
+    jaccard, *_ = scored(contexts, params, np.ascontiguousarray(probes), engine_for(contexts.sizes), **how)
+    return padded(jaccard, np.where((probes < sizes) & (sizes > 1), sizes, 0), width)
 
 
 def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndarray | None = None) -> np.ndarray:

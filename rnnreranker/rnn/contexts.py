@@ -69,18 +69,6 @@ class ContextBatch:
     products: bool = False
 
 
-@dataclass(frozen=True)
-class JaccardScores:
-    """jaccard: (B, P, M) float64; products: (B, M - 1) float64, similarities to the query as lists are sorted by them;
-    probes: (B, P) int64; closest: as in `dense.score`.
-    """
-
-    jaccard: np.ndarray
-    products: np.ndarray
-    probes: np.ndarray
-    closest: np.ndarray
-
-
 def scored(
     contexts: ContextBatch,
     params: RnnParams,
@@ -91,11 +79,13 @@ def scored(
     by_products: bool = False,
     reciprocal: bool = True,
     threads: int | None = None,
-) -> JaccardScores:
-    """The Jaccard similarities of probes, (B, P) int64, to all elements.
+) -> tuple[np.ndarray, ...]:
+    """The Jaccard similarities of probes, (B, P) int64, to all elements: (B, P, M) float64.
+
+    Also returned: the similarities to the query that sort lists, (B, M - 1) float64, and `closest` of `dense.score`.
 
     lenders: how many closest candidates to return. by_products: all probes but the first become the candidates nearest
-    to the query, -1 if fewer.
+    to the query, in place; those of -1 stay.
 
     Raises:
         InputError: similarities that are not finite, an exponential weight that would overflow.
@@ -103,7 +93,6 @@ def scored(
     instance_of(params, RnnParams, "params")
     sizes, minmax = contexts.sizes, params.scale == "minmax"
     batch, widest = len(sizes), max(2, int(sizes.max(initial=0)))
-    words = -(-widest // 64)
     weight = ("linear", "exp", "binary").index(params.weight)
     setting = params.variant == "authors", weight, params.weight_scale, minmax, reciprocal
     of_size = {
@@ -115,15 +104,11 @@ def scored(
         for m in set(sizes.tolist())
     }
     lengths = np.array([of_size[m] for m in sizes.tolist()], dtype=np.int64).reshape(batch, 3)
-    result = JaccardScores(
-        jaccard=np.zeros((batch, probes.shape[1], widest)),
-        products=np.zeros((batch, widest - 1)),
-        probes=probes.copy(),
-        closest=np.zeros((batch, widest - 1, lenders), dtype=np.uint32),
-    )
+    jaccard, products = np.zeros((batch, probes.shape[1], widest)), np.zeros((batch, widest - 1))
+    closest = np.zeros((batch, widest - 1, lenders), dtype=np.uint32)
     problems = np.zeros(batch)  # NaN: the diagonal is NaN or too large; else an exponent that would overflow
     workers = cores() if threads is None else count_of(threads, "threads")
-    stride = 64 * words + 16  # in columns, no power of two: they share no line of a cache
+    stride = 64 * -(-widest // 64) + 16  # in columns, no power of two: they share no line of a cache
     chunk = max(1, min(-(-batch // workers), CHUNK_BYTES // (4 * widest * stride)))
     starts = itertools.count(0, chunk)
 
@@ -146,23 +131,23 @@ def scored(
                     contexts.fill(slice(start + c, start + c + 1), gram[c : c + 1], True)
             if by_products:
                 values = np.where(real, near, -np.inf)
-                for probe in result.probes[part].T[1:]:  # the first of equal ones
+                for probe in probes[part].T[1:]:  # the first of equal ones
                     best = values.argmax(axis=1)
                     probe[probe > 0] = best[probe > 0] + 1
                     values[np.arange(len(values)), best] = -np.inf
             divisors, divided = all_divisors[: len(gram)], params.normalize or params.weight == "exp"
             for c in np.flatnonzero((problem == 0) & (own > 1)).tolist() if divided else ():
                 divisors[c, : own[c]], problem[c] = _divisors(gram[c, : own[c], : own[c]], params)
-            usable, filled = np.where(problem == 0, own, 0), (result.jaccard[part], result.closest[part])
-            engine.score(gram, usable, lengths[part], setting, divisors, result.probes[part], *filled)
-            result.products[part] = near
+            usable, filled = np.where(problem == 0, own, 0), (jaccard[part], closest[part])
+            engine.score(gram, usable, lengths[part], setting, divisors, probes[part], *filled)
+            products[part] = near
 
     in_threads(work, min(workers, -(-batch // chunk)))
     for row in np.flatnonzero(problems)[:1].tolist():
         if np.isnan(problems[row]):
             raise InputError(f"row {row} of the batch: {contexts.broken(row)}")
         raise ParameterError(f"row {row} of the batch: {reference.too_large(problems[row])}")
-    return result
+    return jaccard, products, closest
 
 
 def in_threads(work: Callable[[], object], workers: int) -> None:
@@ -210,14 +195,14 @@ def similarities(
     probes = np.tile(np.arange(min(params.probes, widest + 1) if minmax else 1), (len(counts), 1))
     probes[probes > counts] = -1
     lenders, by_products = min(params.smoothed_over, widest - 1), base is None and probes.shape[1] > 1
-    result = scored(contexts, params, probes, engine, lenders=lenders, by_products=by_products, **how)
-    known, near = result.products, mixture.mean_over(result.probes, result.jaccard, counts)
+    jaccard, known, closest = scored(contexts, params, probes, engine, lenders=lenders, by_products=by_products, **how)
+    near = mixture.mean_over(probes, jaccard, counts)
     if minmax:
         known = mixture.known(known, None if base is None else base[:, :widest], counts, params)
     scores = params.lam * known + (1.0 - params.lam) * near
     if lenders:
         smoothed = np.empty(scores.shape)
-        engine.smooth(scores, result.closest, params.smoothing, smoothed)
+        engine.smooth(scores, closest, params.smoothing, smoothed)
         scores = smoothed
     return padded(scores, counts[:, 0], width)
 
