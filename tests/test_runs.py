@@ -105,8 +105,8 @@ def test_clean_and_line_by_line_reading_agree(
     assert clean.docids.tolist() == slow.docids.tolist() == list(dict.fromkeys(of_lines))
     assert [list(clean[qid]) for qid in clean] == [list(slow[qid]) for qid in slow]
     for qid in clean:
-        keys = [(-score, docid) for docid, score in clean[qid]]
-        assert keys == sorted(keys)
+        keys = [(score, docid) for docid, score in clean[qid]]
+        assert keys == sorted(keys, reverse=True)  # as trec_eval
 
 
 RANKED = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.runs import Run
+from rnnreranker.runs.head import choose_head, with_new_head
 from rnnreranker.runs.writing import strictly_decreasing
 
 
@@ -48,6 +49,18 @@ def test_measures_of_the_file_are_those_of_our_order(tmp_path: Path, magnitude: 
         values.append({(str(one.measure), one.query_id): one.value for one in found})
     assert values[0] == values[1]
     assert len(values[0]) == 400
+
+
+def test_ties_of_a_file_keep_the_order_of_trec_eval(tmp_path: Path) -> None:
+    """In what is written again, in a cut, and behind new scores."""
+    lines = [f"q Q0 {docid} 1 {score} t" for docid, score in zip("fbadce", (3, 2, 2, 2, 1, 1), strict=True)]
+    (tmp_path / "run.txt").write_text("\n".join(lines))
+    run = Run.read(tmp_path / "run.txt")
+    assert run.ranked("q") == list("fdbaec")
+    assert choose_head(run, 2).tolist() == [True, True, False, False, False, False]
+    changed = with_new_head(run, choose_head(run, 2), np.array([0.5, 0.5]))
+    changed.write(tmp_path / "changed.txt")
+    assert Run.read(tmp_path / "changed.txt").ranked("q") == list("dfbaec")
 
 
 @given(st.lists(st.lists(st.floats(-1e30, 1e30), max_size=8), max_size=5))

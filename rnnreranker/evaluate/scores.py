@@ -16,7 +16,6 @@ from rnnreranker.data.qrels import qrels_of
 from rnnreranker.evaluate.measures import name_of, parse_measures
 from rnnreranker.evaluate.protocols import Judged, apply_protocol, grades_of, protocol_of, topics_that_count
 from rnnreranker.runs import Run
-from rnnreranker.runs.ordering import by_docid
 
 if TYPE_CHECKING:
     import ir_measures
@@ -178,13 +177,7 @@ def _as_trec_eval(run: Run) -> np.ndarray:
     """(L,) int32: the rows of a run in trec_eval's order: by float32 score, then by docid, both descending."""
     with np.errstate(over="ignore"):
         single = run.scores.astype(np.float32)
-    queries = run.queries
-    same = (single[1:] == single[:-1]) & (queries[1:] == queries[:-1])
-    if not same.any():
-        return run.rows
-    backwards = run.rows[::-1]
-    rows: np.ndarray = backwards[by_docid(same[::-1], run.ids, backwards)][::-1]
-    return rows
+    return run.rows_as_trec_eval(single)
 
 
 def _measure(

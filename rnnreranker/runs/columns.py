@@ -12,7 +12,6 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.runs.arrow import as_numpy, numbers, strings
-from rnnreranker.runs.ordering import ascending
 
 if TYPE_CHECKING:
     import pyarrow
@@ -106,17 +105,6 @@ def _decimals(column: pyarrow.Array | pyarrow.ChunkedArray) -> np.ndarray | None
     if values.min() < 0 or values.max() > 4 * len(values):
         return None
     return values if numbers(values).cast(pyarrow.string()).equals(column) else None  # zeros or a sign in front
-
-
-def repeated_entry(queries: np.ndarray, rows: np.ndarray, count: int) -> tuple[int, int] | None:
-    """The two entries, from 0, of the first docid that a query has twice; count: of docids."""
-    pairs = queries.astype(np.int64) * max(count, 1) + rows
-    order = ascending(pairs, int(pairs.max(initial=0)) + 1)
-    same = np.flatnonzero(np.diff(pairs[order]) == 0)
-    if not len(same):
-        return None
-    repeated = same[np.argmin(order[same + 1])]  # the pair that is completed first
-    return int(order[repeated]), int(order[repeated + 1])
 
 
 # control characters, and white space of Unicode at which some programs split a line and others do not

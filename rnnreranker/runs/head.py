@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnreranker.base.command import notice
-from rnnreranker.runs.ordering import offsets_of
+from rnnreranker.runs.ordering import by_docid, offsets_of
 from rnnreranker.runs.run import Run
 
 
@@ -66,8 +66,8 @@ def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.nd
 
 
 def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
-    """The run with the chosen entries first, by descending new score, ties by docid; the others follow as a block
-    (`place_below`), below 0 if none is chosen.
+    """The run with the chosen entries first, by descending new score, ties by docid; the others follow in their
+    order, as a block (`place_below`), below 0 if none is chosen.
 
     chosen: (L,) bool; new_scores: (C,) float of the chosen entries, finite.
 
@@ -84,9 +84,11 @@ def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
         scores[own][~chosen[own]] = place_below(head.min() if len(head) else 0.0, run.scores[own][~chosen[own]])
     queries, head = run.queries, np.flatnonzero(chosen)
     head = head[np.lexsort((-scores[head], queries[head]))]
+    tied = (np.diff(scores[head]) == 0) & (np.diff(queries[head]) == 0)
+    head = head[by_docid(tied, run.ids, run.rows[head])]
     order = np.concatenate([head, np.flatnonzero(~chosen)])  # in their new order, once sorted by query
     order = order[np.argsort(queries[order], kind="stable")]
-    return Run.in_order(run.qids, queries, run.ids, run.rows[order], scores[order])
+    return Run(run.qids, run.offsets, run.ids, run.rows[order], scores[order])
 
 
 def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> Run:

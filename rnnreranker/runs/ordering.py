@@ -85,3 +85,14 @@ def ascending(keys: np.ndarray, span: int, within: np.ndarray | None = None) -> 
     packed.sort()
     order: np.ndarray = packed & ((1 << bits) - 1)
     return order if within is None else order + (numbers_of - within)
+
+
+def repeated_entry(queries: np.ndarray, rows: np.ndarray, count: int) -> tuple[int, int] | None:
+    """The two entries, from 0, of the first docid that a query has twice; count: of docids."""
+    pairs = queries.astype(np.int64) * max(count, 1) + rows
+    order = ascending(pairs, int(pairs.max(initial=0)) + 1)
+    same = np.flatnonzero(np.diff(pairs[order]) == 0)
+    if not len(same):
+        return None
+    repeated = same[np.argmin(order[same + 1])]  # the pair that is completed first
+    return int(order[repeated]), int(order[repeated + 1])

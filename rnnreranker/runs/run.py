@@ -11,15 +11,15 @@ import numpy as np
 
 from rnnreranker.base.command import phase
 from rnnreranker.base.errors import InputError, count_of
-from rnnreranker.runs.columns import Docids, encode, repeated_entry
-from rnnreranker.runs.ordering import best_first, by_docid, offsets_of
+from rnnreranker.runs.columns import Docids, encode
+from rnnreranker.runs.ordering import best_first, by_docid, offsets_of, repeated_entry
 
 if TYPE_CHECKING:
     import pyarrow
 
 
 class Run:
-    """The L retrieved entries of Q queries, best first; ties by ascending docid.
+    """The L retrieved entries of Q queries, best first; ties by ascending docid, of a file by descending docid.
 
     Attributes:
         qids: Q distinct ids; ids: V distinct docids.
@@ -72,7 +72,7 @@ class Run:
         Args:
             path: TREC (`qid Q0 docid rank score tag`; ranks are ignored) or MS MARCO (`qid docid rank`; score = 1 /
                 rank), with white space between columns and lines in any order. Queries keep the order of their first
-                lines.
+                lines; ties are by descending docid, as trec_eval breaks them.
             format: "trec" or "msmarco"; None = by the number of columns.
 
         Raises:
@@ -81,7 +81,14 @@ class Run:
         from rnnreranker.runs.reading import read_run
 
         run: Run = read_run(path, format, cls.from_codes)
+        run.rows = run.rows_as_trec_eval(run.scores)
         return run
+
+    def rows_as_trec_eval(self, scores: np.ndarray) -> np.ndarray:
+        """(L,) int32: the rows with ties of (L,) scores by descending docid, as trec_eval breaks them."""
+        queries, backwards = self.queries, self.rows[::-1]
+        tied = (scores[1:] == scores[:-1]) & (queries[1:] == queries[:-1])
+        return backwards[by_docid(tied[::-1], self.ids, backwards)][::-1]
 
     def write(self, path: str | os.PathLike[str], tag: str = "rnnreranker", format: str = "trec") -> None:
         """Write a TREC or MS MARCO file, whole or not at all, gzipped if the name ends in .gz.
