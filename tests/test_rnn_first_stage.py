@@ -47,11 +47,6 @@ def test_one_step_of_smoothing() -> None:
     for n, values in (expected | {9: expected[3]}).items():  # fewer than n others: all of them
         found = rnn_similarity(QUERY, candidates, RnnParams(smoothing=0.25, smoothing_neighbours=n, **run), base=base)
         np.testing.assert_allclose(found[0], values, atol=1e-6)
-    alone = rnn_similarity(QUERY, candidates[:, :1], RnnParams(smoothing=0.25, **run), base=[[4.0]])
-    np.testing.assert_allclose(alone, rnn_similarity(QUERY, candidates[:, :1], RnnParams(smoothing=0.0, **run)))
-    same, params = np.ones((1, 5, 2)), RnnParams(smoothing=1.0, smoothing_neighbours=2, **run)
-    found = rnn_similarity(same[:, 0], same, params, base=[[4.0, 3.0, 2.0, 1.0, 0.0]])  # of equals the earlier
-    np.testing.assert_allclose(found[0], [0.625, 0.75, 0.875, 0.875, 0.875], atol=1e-6)
 
 
 @pytest.mark.parametrize(

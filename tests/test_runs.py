@@ -109,46 +109,39 @@ def test_clean_and_line_by_line_reading_agree(
         assert keys == sorted(keys, reverse=True)  # as trec_eval
 
 
-RANKED = {
-    "scores fall": ("q Q0 {d} {rank} {score} t", 0),
-    "a few ties": ("q Q0 {d} {rank} {tied} t", 0),
-    "ranks that are no numbers": ("q Q0 {d} x 1 t", 0),
-    "constant scores": ("q Q0 {d} {rank} 1 t", 9),
-    "distances": ("q Q0 {d} {rank} {back} t", 9),
-    "distances, not in one go": ("q  Q0 {d} {rank} {back} t", 9),
-    "ranks alone": ("q {d} {rank}", 0),
-}
-
-
-@pytest.mark.parametrize("separator", ["\t", "\t "])
-@pytest.mark.parametrize(
-    ("ranks", "said"),
-    [((1, 3, 2), 0), ((1, 1, 2), 2), ((17, 12, 9), 2)],
-)
-def test_three_columns_whose_third_holds_no_ranks_are_reported(
-    tmp_path: Path, ranks: tuple[int, ...], said: int, separator: str
-) -> None:
-    path = file(tmp_path, "q\ta\t{}\nq\tb\t{}\nr\ta\t{}\n".format(*ranks).replace("\t", separator, 1))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        Run.read(path)
-    expected = [f"{path}: in 2 of 2 queries no rank is 1, or one stands twice"] if said else []
-    assert [str(one.message).split(";")[0] for one in caught] == expected
-
-
-@pytest.mark.parametrize("line", RANKED)
-def test_ranks_that_the_scores_contradict_are_reported(tmp_path: Path, line: str) -> None:
-    form, wrong = RANKED[line]
-    made = [
+def ranked(form: str) -> str:
+    return "\n".join(
         form.format(d=f"d{n}", rank=n + 1, score=-n * 0.5, back=n * 0.5, tied=-max(n // 2, n - 3)) for n in range(10)
-    ]
+    )
+
+
+CONTRADICTED = "on 9 of 9 lines the score does not fall where the rank rises"
+NO_RANKS = "in 2 of 2 queries no rank is 1, or one stands twice"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ranked("q Q0 {d} {rank} {score} t"), None),
+        (ranked("q Q0 {d} {rank} {tied} t"), None),  # a few ties
+        (ranked("q Q0 {d} x 1 t"), None),
+        (ranked("q Q0 {d} {rank} 1 t"), CONTRADICTED),
+        (ranked("q Q0 {d} {rank} {back} t"), CONTRADICTED),  # distances
+        (ranked("q  Q0 {d} {rank} {back} t"), CONTRADICTED),  # not read in one go
+        (ranked("q {d} {rank}"), None),
+        ("q\ta\t1\nq\tb\t3\nr\ta\t2\n", None),
+        ("q\ta\t1\nq\tb\t1\nr\ta\t2\n", NO_RANKS),
+        ("q\t a\t17\nq\tb\t12\nr\ta\t9\n", NO_RANKS),
+    ],
+)
+def test_ranks_that_are_none_or_that_scores_contradict_are_reported(
+    tmp_path: Path, text: str, said: str | None
+) -> None:
+    path = file(tmp_path, text)
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        Run.read(file(tmp_path, "\n".join(made)))
-    said = [str(one.message) for one in caught if one.category is DataWarning]
-    assert [f"run.txt: on {wrong} of 9 lines the score does not fall where the rank rises" in one for one in said] == [
-        True
-    ] * bool(wrong)
+        warnings.simplefilter("always", DataWarning)
+        Run.read(path)
+    assert [str(one.message).split(";")[0] for one in caught] == ([f"{path}: {said}"] if said else [])
 
 
 def test_from_columns_and_from_dict() -> None:

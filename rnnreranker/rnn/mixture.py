@@ -33,10 +33,7 @@ def known(products: np.ndarray | None, base: np.ndarray | None, counts: np.ndarr
     if wq:
         assert products is not None
         terms.append(wq * (of_scores if base is None else unit(products, counts)))
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
+    return sum(terms[1:], terms[0])
 
 
 def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray) -> np.ndarray:
