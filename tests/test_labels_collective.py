@@ -83,7 +83,7 @@ def test_labels_are_the_softmax_of_loops(
             assert np.isneginf(one.scores[15:]).all()
     about = labels.metadata
     assert (about["method"], about["teacher"]["name"]) == ("collective", "prf")
-    assert about["params"]["positives"] is True
+    assert (about["params"]["positives"], about["teacher"]["token_search"]) == (True, "exact")
     assert about["index"] == source.fingerprint
 
 

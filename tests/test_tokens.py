@@ -1,8 +1,7 @@
-"""Tokens on disk: the files, search by MaxSim beside loops, and the commands."""
+"""Tokens on disk: the files, search by MaxSim beside loops, by nearest tokens beside all, and the commands."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.encode.late import make_late_base
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.tokens.part import TokenSource, write_tokens
 from rnnreranker.runs import Run
@@ -96,7 +96,7 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     index = tmp_path / "index"
     assert run_index(*of_index(world, index)) == 0
     said = capsys.readouterr().err
-    assert re.search(r"tokens: [\d.]+ a document; 1 text cut at 30 tokens", said)
+    assert "searched by exact; 1 text cut at 30 tokens" in said
     assert run_index(*of_index(world, index)) == 0
     assert "already complete" in capsys.readouterr().err
     with pytest.raises(InputError, match=r"holds an index of other tokens;"):
@@ -113,7 +113,27 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     [text] = [line.split("\t")[1] for line in (world / "topics.tsv").read_text().splitlines() if line[:3] == "q3\t"]
     expected = source.search(encoder.encode([text], "query").vectors, np.array([0, 8]), 61)
     assert [docid for docid, _ in found["q3"]] == [source.docids[row] for row in expected[1][0]]
+    with pytest.raises(InputError, match="nprobe and depth: of search by ivf-pq; here all documents are compared"):
+        run_search(*of_search(world, index, run, "--retriever", "late:nprobe=4"))
     assert run_search("--index", index, "--topics", world / "topics.tsv", "--output", run, "--retriever", "auto") == 0
+
+
+@pytest.mark.long
+def test_an_index_is_searched_by_nearest_tokens(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(WORDS, size=18)) for _ in range(600)]
+    (tmp_path / "docs.tsv").write_text("".join(f"d{number}\t{text}\n" for number, text in enumerate(texts)))
+    index, run = tmp_path / "index", tmp_path / "run.txt"
+    more = ("--documents", tmp_path / "docs.tsv", "--parts", "tokens:search=ivf-pq")
+    assert run_index(*of_index(world, index, *more)) == 0
+    assert "searched by ivf-pq" in capsys.readouterr().err
+    assert open_index(str(index)).parts == ("tokens",)
+    assert run_search(*of_search(world, index, run, "--hits", 10)) == 0
+    assert run_search(*of_search(world, index, run, "--hits", 10, "--retriever", "late:search=exact")) == 0
+    with pytest.raises(InputError, match=r"tokens:search=ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
+        run_index(*of_index(world, tmp_path / "small", "--parts", "tokens:search=ivf-pq"))
 
 
 def test_what_does_not_fit_is_refused(world: Path, tmp_path: Path) -> None:

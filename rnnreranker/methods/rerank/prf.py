@@ -14,7 +14,7 @@ from rnnreranker.base.method import Chosen, choose, methods
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.late import LateReranker
-from rnnreranker.parts.tokens.neighbours import Lexicon
+from rnnreranker.parts.tokens.neighbours import Lexicon, neighbours_in
 from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.runs.head import order_by_score
 
@@ -83,7 +83,10 @@ class PrfReranker(LateReranker):
 
     def describe(self) -> dict[str, Any]:
         own = {"name": self.name, "feedback": self.feedback.name, **self.feedback.params.to_dict()}
-        return {**own, "context": self.params.context}
+        own["context"] = self.params.context
+        if self.params.over == "tokens":
+            own["token_search"] = "exact" if neighbours_in(self.inputs.tokens) is None else "ivf-pq"
+        return own
 
     def scores(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
         if "vectors" not in self.needs:
@@ -104,7 +107,7 @@ class PrfReranker(LateReranker):
 
     @cached_property
     def _lexicon(self) -> Lexicon:
-        return Lexicon(self.inputs.tokens)
+        return Lexicon(self.inputs.tokens, neighbours_in(self.inputs.tokens))
 
     @cached_property
     def _lengths(self) -> np.ndarray:

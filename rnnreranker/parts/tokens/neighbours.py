@@ -1,4 +1,4 @@
-"""The nearest tokens of a collection, and in how many documents each token of the vocabulary is."""
+"""The nearest tokens of a collection by a Faiss index of quantised vectors, their documents and vocabulary."""
 
 from __future__ import annotations
 
@@ -8,20 +8,59 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.command import progress
+from rnnreranker.base.errors import require
+from rnnreranker.base.jobs import one_faiss_thread
 from rnnreranker.encode.late import special_tokens
-from rnnreranker.parts.tokens.part import VECTORS, TokenSource
+from rnnreranker.parts.tokens.part import FILE, VECTORS, TokenSource
 from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.parts.vectors.stored import VectorSource
 
 NEAREST = 10  # tokens of the collection that say which of the vocabulary a vector stands for
 DOCUMENTS = 1 << 16  # whose tokens are counted at a time
+NPROBE = 32  # lists of the index that are searched for a token
+
+
+class TokenNeighbours:
+    """Candidates by nearest tokens, as ColBERT searches (paper 002).
+
+    Attributes:
+        lists: number of lists, of which `nprobe` are searched.
+    """
+
+    def __init__(self, source: TokenSource) -> None:
+        self._offsets, self._faiss = source.offsets, require("faiss", "search by nearest tokens", "faiss-cpu")
+        self._index = self._faiss.read_index(str(source.folder / FILE), self._faiss.IO_FLAG_MMAP)
+        self.lists = int(self._index.nlist)
+
+    def nearest(self, vectors: np.ndarray, depth: int, nprobe: int = NPROBE) -> np.ndarray:
+        """(n, depth) int64: tokens near each of (n, d) float32 vectors, by quantised inner products, best first, padded
+        with -1.
+        """
+        parameters = self._faiss.SearchParametersIVF(nprobe=min(nprobe, self.lists))
+        with one_faiss_thread(self._faiss):
+            nearest: np.ndarray = self._index.search(np.ascontiguousarray(vectors), depth, params=parameters)[1]
+        return nearest
+
+    def documents(self, vectors: np.ndarray, depth: int, nprobe: int = NPROBE) -> np.ndarray:
+        """(m,) int64, ascending: the rows of documents with one of the tokens that `nearest` finds."""
+        tokens = self.nearest(vectors, depth, nprobe)
+        return np.unique(np.searchsorted(self._offsets[1:], tokens[tokens >= 0], side="right"))
+
+
+def neighbours_in(source: TokenSource) -> TokenNeighbours | None:
+    """The Faiss index of some tokens; None without one."""
+    return TokenNeighbours(source) if (source.folder / FILE).is_file() else None
 
 
 class Lexicon:
-    """The vocabulary token nearest to a vector, and in how many documents each token is."""
+    """The vocabulary token nearest to a vector, and in how many documents each token is.
 
-    def __init__(self, source: TokenSource) -> None:
-        self.source = source
+    Args:
+        neighbours: finds the nearest tokens; None = exact comparison with all. nprobe: lists that it searches.
+    """
+
+    def __init__(self, source: TokenSource, neighbours: TokenNeighbours | None = None, nprobe: int = NPROBE) -> None:
+        self.source, self._neighbours, self._nprobe = source, neighbours, nprobe
 
     def nearest(self, vectors: np.ndarray) -> np.ndarray:
         """(n,) int64: the most frequent token number among the `NEAREST` tokens of the collection nearest to each
@@ -34,8 +73,8 @@ class Lexicon:
             vectors: (n, d) float32, finite.
         """
         most_frequent = np.full(len(vectors), -1, dtype=np.int64)
-        for row, near in enumerate(self._vectors.search(vectors, NEAREST)[1]):
-            numbers = self.source.ids[near].astype(np.int64)
+        for row, near in enumerate(self._nearest(vectors)):
+            numbers = self.source.ids[near[near >= 0]].astype(np.int64)
             numbers = numbers[~np.isin(numbers, self._special)]
             if len(numbers):
                 distinct, first, counts = np.unique(numbers, return_index=True, return_counts=True)
@@ -47,8 +86,13 @@ class Lexicon:
         values: np.ndarray = np.log((len(self.source.docids) + 1) / (self._frequencies[numbers] + 1))
         return values
 
+    def _nearest(self, vectors: np.ndarray) -> np.ndarray | list[np.ndarray]:
+        if self._neighbours is not None:
+            return self._neighbours.nearest(vectors, NEAREST, self._nprobe)
+        return self._exact.search(vectors, NEAREST)[1]
+
     @cached_property
-    def _vectors(self) -> VectorSource:
+    def _exact(self) -> VectorSource:
         stored, path = self.source.vectors, self.source.folder / VECTORS
         numbers: Any = range(len(stored))
         return VectorSource(path, Ids(numbers, str(path)), stored, files=[path])

@@ -7,26 +7,34 @@ vocabulary, (T,) int32, and `tokens/offsets.npy` the start of each document.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.command import progress, say
+from rnnreranker.base.command import cores, progress, say
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
 from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.parts.base import Block, EncodedPart
 from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, positions_of, write_ragged
+from rnnreranker.parts.vectors.faiss_folder import write_lists
+from rnnreranker.parts.vectors.npy_files import map_array
 
 VECTORS, IDS = "vectors.npy", "ids.npy"
+FILE = "neighbours.faiss"  # beside the tokens
+LISTS, TRAINED = 32_768, 64  # at most; tokens that a list is trained with
+BYTES = 16  # of a quantised token, at most
+FEWEST = 39 * 256  # tokens that the quantiser is trained with
 QUERIES = 8  # that all documents are compared with at a time
+EXACT = 1 << 20  # tokens up to which a search compares a query with all of them
 
 
 def write_tokens(folder: Path, blocks: Callable[[], Iterable[Mapping[str, Any]]], dimension: int) -> np.ndarray:
@@ -90,20 +98,34 @@ class TokenSource(RaggedSource):
         hits: int,
         threads: int | None = None,
         weights: np.ndarray | None = None,
+        propose: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
         Documents and queries without tokens have no hits. Arguments and errors as `scores`.
+
+        Args:
+            propose: the rows of documents for a query's tokens (q, d); None = all, the search is exact.
         """
-        best: list[Hits] = []
-        for first in progress(range(0, len(query_offsets) - 1, QUERIES), unit="blocks", what="search"):
-            own = query_offsets[first : first + QUERIES + 1]
+        self.scores(queries[:0], np.zeros(1, dtype=np.int64))  # refuses another dimension
+        step, workers, inside = (QUERIES, 1, threads) if propose is None else (1, threads or cores(), 1)
+
+        def best(first: int) -> list[Hits]:
+            own = query_offsets[first : first + step + 1]
             part = slice(own[0], own[-1])
+            rows = self._filled if propose is None else propose(queries[part])
             weighed = None if weights is None else weights[part]
-            scores = self.scores(queries[part], own - own[0], self._filled, threads, weighed)
-            for one, some in zip(scores, np.diff(own) > 0, strict=True):
-                best.append(best_first(one[: len(one) * some], self._filled[: len(one) * some], hits, self.docid_ranks))
-        return [scores for scores, _ in best], [rows for _, rows in best]
+            scores = self.scores(queries[part], own - own[0], rows, inside, weighed)
+            filled = np.diff(own) > 0
+            return [
+                best_first(one[: len(rows) * some], rows[: len(rows) * some], hits, self.docid_ranks)
+                for one, some in zip(scores, filled, strict=True)
+            ]
+
+        with ThreadPoolExecutor(workers) as pool:
+            blocks = pool.map(best, range(0, len(query_offsets) - 1, step))
+            best_of = [one for block in progress(blocks, unit="queries", what="search") for one in block]
+        return [scores for scores, _ in best_of], [rows for _, rows in best_of]
 
     @cached_property
     def _filled(self) -> np.ndarray:
@@ -162,15 +184,42 @@ def check_token_encoder(source: TokenSource) -> None:
         raise InputError(f"{source.folder}: the files of its encoder {name} have changed since; make the index again")
 
 
+def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
+    """Write the Faiss index of (T, d) float16 tokens, IVF-PQ by inner product; the same bytes every time.
+
+    4 √T lists, at most 32,768; 16 parts of 8 bits a token, or the next number that divides a vector.
+
+    Raises:
+        InputError: too few tokens for training.
+    """
+    faiss = require("faiss", "tokens:search=ivf-pq", "faiss-cpu")
+    count, dimension = vectors.shape
+    if count < FEWEST:
+        raise InputError(f"tokens:search=ivf-pq: {count} tokens; expected at least {FEWEST}: leave it out")
+    lists = max(1, min(LISTS, int(4 * np.sqrt(count)), count // TRAINED))
+    parts = next(parts for parts in range(min(BYTES, dimension), 0, -1) if dimension % parts == 0)
+    index: Any = faiss.IndexIVFPQ(faiss.IndexFlatIP(dimension), dimension, lists, parts, 8, faiss.METRIC_INNER_PRODUCT)
+    trained = max(TRAINED * lists, 2 * FEWEST)
+    write_lists(index, count, trained, lambda rows: vectors[rows].astype(np.float32), folder / FILE)
+
+
 @dataclass(frozen=True)
 class TokenParams(settings.Params):
     """Settings of stored tokens and of their encoder; InputError: values out of range."""
+
+    search: Literal["auto", "exact", "ivf-pq"] = setting(
+        "auto",
+        f"exact: MaxSim with all documents; ivf-pq: with those of the nearest tokens by a Faiss index, 16 bytes a "
+        f"token more; auto: exact up to {EXACT} tokens",
+    )
 
     encoder: str = setting(
         "minilm-tokens", "a name, a folder or a Hugging Face id, NAME:document_length=180", flag="token-encoder"
     )
 
-    kept = "float16"  # how tokens are stored
+    @property
+    def kept(self) -> dict[str, Any]:
+        return {"search": self.search}
 
 
 class TokensPart(EncodedPart):
@@ -208,13 +257,19 @@ class TokensPart(EncodedPart):
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         made_by, path = self._encoder, folder / self.folder
         tokens = int(write_tokens(path, self.stored, made_by.dimension)[-1])
+        search = self.params.search
+        if search == "auto":
+            search = "exact" if tokens <= EXACT else "ivf-pq"
+        if search == "ivf-pq":
+            write_neighbours(map_array(path / VECTORS), path)
         cut, said = self.cut()
-        say(f"tokens: {tokens / count:.1f} a document; {said}")
+        say(f"tokens: {tokens / count:.1f} a document, searched by {search}; {said}")
         settings = {"query_length": made_by.query_length, "document_length": made_by.document_length}
         return {
             "encoder": self.made_by({"settings": settings, "digest": made_by.digest}),
             "dimension": made_by.dimension,
             "dtype": "float16",
             "tokens": tokens,
+            "search": search,
             "cut": cut,
         }
