@@ -9,11 +9,10 @@ from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import argument, refuse
-from rnnreranker.base.files import check_writable
+from rnnreranker.base.files import FORMATS, check_writable
 from rnnreranker.base.method import Form
 from rnnreranker.base.settings import Request, setting
 from rnnreranker.runs import Run
-from rnnreranker.runs.columns import FORMATS
 from rnnreranker.runs.fuse import METHODS_HELP, fuse, fusion
 from rnnreranker.runs.passages import AGGREGATE_HELP
 from rnnreranker.search.own_documents import documents_of

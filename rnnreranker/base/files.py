@@ -27,6 +27,7 @@ from typing import IO, Any
 from rnnreranker.base.errors import InputError, no_space, path_of
 
 STDOUT = "-"
+FORMATS = ("trec", "msmarco")  # of run files
 DESCRIPTION = "rnnreranker.json"
 DOCIDS, TEXTS = "docids", "texts"  # groups of files beside those of the parts; every part needs the docids
 AGAIN = "copy the index again, or make it again with python -m rnnreranker.index and --overwrite"

@@ -16,8 +16,6 @@ from rnnreranker.runs.arrow import as_numpy, numbers, strings
 if TYPE_CHECKING:
     import pyarrow
 
-FORMATS = ("trec", "msmarco")
-
 
 class Docids:
     """V distinct docids, as Python's or Arrow's strings; the other form is made on first use."""

@@ -12,9 +12,9 @@ import numpy as np
 
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.files import check_no_nul, open_bytes
+from rnnreranker.base.files import FORMATS, check_no_nul, open_bytes
 from rnnreranker.runs.arrow import as_numpy
-from rnnreranker.runs.columns import FORMATS, Docids, check_id, hold_words, numbered, shown_word
+from rnnreranker.runs.columns import Docids, check_id, hold_words, numbered, shown_word
 
 if TYPE_CHECKING:
     pass

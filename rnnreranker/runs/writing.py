@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.files import write_atomically
+from rnnreranker.base.files import FORMATS, write_atomically
 from rnnreranker.runs.arrow import as_numpy, numbers, strings
-from rnnreranker.runs.columns import FORMATS, check_id, hold_words
+from rnnreranker.runs.columns import check_id, hold_words
 from rnnreranker.runs.ordering import steps
 
 LINES = 200_000  # joined at a time: bounds the memory, and an Arrow string array holds less than 2 GiB

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import Fault, InputError, argument, is_utf8, nearest, refuse
+from rnnreranker.base.files import FORMATS
 from rnnreranker.base.method import RNN, SOURCES, Chosen, Form, as_list, choose, choose_all
 from rnnreranker.base.settings import Request, Written, read_joined, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import ENCODED, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS
-from rnnreranker.runs.columns import FORMATS
 
 if TYPE_CHECKING:
     import numpy as np
