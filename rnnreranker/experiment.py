@@ -276,10 +276,8 @@ def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | 
         return run.of_queries([number for number, qid in enumerate(run.qids) if qid in topics])
     how: dict[str, Any] = {name: getattr(request, name) for name in HOW} | {"hits": hits}
     if before is None:
-        made: Run = index.search(topics, system.first, None, fuse=system.fuse, **how)
-        return made
-    reranked: Run = index.rerank(before.head(hits), list(system.rerank), topics, **how)
-    return reranked
+        return index.search(topics, system.first, None, fuse=system.fuse, **how)
+    return index.rerank(before.head(hits), list(system.rerank), topics, **how)
 
 
 def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:

@@ -93,8 +93,7 @@ class _FirstStage(FaissSearchIndex):
         self.queries = array_of(embeddings, "embeddings").astype(np.float32)
         if self._normalize:
             normalize_L2(self.queries)
-        scores: tuple[list[list[float]], list[list[int]]] = super().search(embeddings, *given, **named)
-        return scores
+        return super().search(embeddings, *given, **named)
 
     def clear(self) -> None:
         """Nothing yet."""
@@ -132,8 +131,7 @@ def local_task(folder: str | Path, name: str | None = None, *, remove_query: boo
         self.data_loaded = True
 
     members = {"metadata": about, "load_data": load, "ignore_identical_ids": remove_query}
-    task: AbsTaskRetrieval = type("LocalTask", (AbsTaskRetrieval,), members)()
-    return task
+    return type("LocalTask", (AbsTaskRetrieval,), members)()
 
 
 def _leaves_out(task: TaskMetadata) -> bool:

@@ -129,8 +129,7 @@ def settings_of(method: Any, kind: str, params: Any) -> Any:
 
 def defaults_of(method: Any) -> Params:
     """The default settings of a method: its `defaults`, or those of its `Params`."""
-    defaults: Params = getattr(method, "defaults", None) or method.Params()
-    return defaults
+    return getattr(method, "defaults", None) or method.Params()
 
 
 def fields_of(method: Any) -> list[str]:
@@ -281,8 +280,7 @@ class Chosen:
             by_params = getattr(self.method, "needs_with", None)
             return frozenset(by_params(self.params) if by_params else self.method.needs)
         usual = "none" if self.source == "neighbours" else "encoded"
-        needs: frozenset[str] = self.method.needs_from(self.source, self.queries or usual, self.params)
-        return needs
+        return self.method.needs_from(self.source, self.queries or usual, self.params)
 
     def replaced(self, **changed: Any) -> Chosen:
         return replace(self, **changed)

@@ -332,8 +332,7 @@ class Params(Checked):
         if not isinstance(name, str) or name not in cls.presets:
             hint = nearest(str(name), cls.presets)
             raise InputError(f"preset {brief(name).strip(chr(39))}: not known; give a YAML file or a known one, {hint}")
-        params: Self = cls.presets[name]
-        return params
+        return cls.presets[name]
 
     @classmethod
     def named(cls, text: str | Path, base: Self | None = None) -> Self:

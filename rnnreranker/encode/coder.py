@@ -51,8 +51,7 @@ class QueryEncoder(nn.Module):
 
     def states(self, tokens: Tensor, attention: Tensor) -> Tensor:
         """(b, T, h): the states of tokens."""
-        states: Tensor = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
-        return states
+        return self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
 
     def forward(self, tokens: Tensor, attention: Tensor) -> Tensor:
         """(b, d): the vectors of b queries; tokens, attention: (b, T) int64, attention 0 at padding."""
@@ -65,8 +64,7 @@ class QueryEncoder(nn.Module):
         features["sentence_embedding"] = features["sentence_embedding"][:, : self.whole.truncate_dim]
         for module in others:
             features = module(features)
-        vectors: Tensor = features["sentence_embedding"]
-        return vectors
+        return features["sentence_embedding"]
 
 
 class PromptedTokens:
@@ -217,8 +215,7 @@ class ScorerNetwork(nn.Module):
             ignored = {"tgt_key_padding_mask": ~valid, "memory_key_padding_mask": attention == 0}
             for layer in self.layers:
                 candidates = layer(candidates, query, **ignored)
-        scores: Tensor = self.head(candidates).squeeze(2)
-        return scores
+        return self.head(candidates).squeeze(2)
 
 
 class CandidateScorer(nn.Module):

@@ -150,8 +150,7 @@ class TextEncoder(ABC):
     def _read(self, what: TextKind, texts: list[Any]) -> list[Any]:
         prompt = self.prompts[what]
         prompted = [prompt + one if isinstance(one, str) else (prompt + one[0], *one[1:]) for one in texts]
-        read: list[Any] = self.model.read(prompted, what)
-        return read
+        return self.model.read(prompted, what)
 
     def _compute(self, texts: Sequence[Any], what: TextKind, made: Any = None, **options: Any) -> Computed:
         """The model's output for texts or pairs; made: applied to each batch; options: of `encode_texts`.
@@ -226,8 +225,7 @@ class Encoder(TextEncoder):
             raise InputError(f"what={what}: expected queries or documents")
         computed = self._compute(texts, sides[what], threads=threads, progress=progress)
         parts = [np.empty((0, self.dimension), dtype=np.float32), *computed.parts]
-        vectors: np.ndarray = np.concatenate(parts, dtype=np.float32)[computed.rows]
-        return vectors
+        return np.concatenate(parts, dtype=np.float32)[computed.rows]
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
         return {"vectors": self.encode(texts, threads=threads, what="queries")}

@@ -76,8 +76,7 @@ class Index:
         return givers().get(need, "") in ("", *self.folders)
 
     def described(self, name: str) -> dict[str, Any]:
-        said: dict[str, Any] = self.settings.get("parts", {}).get(name, {})
-        return said
+        return self.settings.get("parts", {}).get(name, {})
 
     def given(self, need: str) -> Any:
         """The opened part that fills a need.

@@ -84,7 +84,7 @@ class Job:
         parts = chosen.needs & {*givers()} if self.index is not None else ()
         opened: Any = {need.replace(" ", "_"): partial(self.index.given, need) for need in parts}
         texts = {name: getattr(self, name) for name in ("topics", "texts") if name in chosen.needs}
-        labeler: Labeler = find("labeler", chosen.name)(
+        return find("labeler", chosen.name)(
             Inputs(**opened, **self.given, **texts),
             chosen.params,
             chosen.label_params,
@@ -92,7 +92,6 @@ class Job:
             threads=threads,
             devices=self.devices,
         )
-        return labeler
 
     def texts(self) -> Mapping[str, str]:
         """Texts by docid, of candidates and positives at least."""

@@ -208,8 +208,7 @@ class EncodedPart(Part):
     @property
     def options(self) -> dict[str, Any]:
         """The settings for loading the encoder again."""
-        options: dict[str, Any] = self._encoder.params.to_dict()
-        return options
+        return self._encoder.params.to_dict()
 
     def extend(self, index: Path) -> None:
         """Take whole blocks of documents from an index; InputError: another encoder made them.
@@ -304,8 +303,7 @@ def describe(index: Path) -> dict[str, Any]:
 
 def described_part(index: Path, name: str) -> dict[str, Any]:
     """A part in the description of an index, {} without one; errors as `describe`."""
-    said: dict[str, Any] = describe(index).get("parts", {}).get(name, {})
-    return said
+    return describe(index).get("parts", {}).get(name, {})
 
 
 def parts() -> dict[str, type[Part]]:
@@ -330,8 +328,7 @@ def parts_of(needs: Iterable[str]) -> set[str]:
 
 
 def part(name: str) -> type[Part]:
-    kind: type[Part] = find("part", name)
-    return kind
+    return find("part", name)
 
 
 def parts_at(path: Path) -> dict[str, Path]:

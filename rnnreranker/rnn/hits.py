@@ -86,8 +86,7 @@ def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
     """`RnnParams` of an instance, a mapping of some settings, or None; InputError: others."""
     if isinstance(params, Mapping):
         return RnnParams.of(params, "params")
-    given: RnnParams = instance_of(RnnParams() if params is None else params, RnnParams, "params")
-    return given
+    return instance_of(RnnParams() if params is None else params, RnnParams, "params")
 
 
 def _falls(scores: np.ndarray, products: np.ndarray) -> bool:

@@ -65,8 +65,7 @@ def maxsim(
                 raise InputError(f"mask has shape {real.shape}: expected {(count, width)}, one for each token")
             tokens, bounds = padded[real], np.append(0, np.cumsum(real.sum(axis=1)))
     checks.same_dimension(query, "query_tokens", tokens, "document_tokens")
-    scores: np.ndarray = ragged_maxsim(query, np.array([0, len(query)]), tokens, bounds, threads=threads)[0]
-    return scores
+    return ragged_maxsim(query, np.array([0, len(query)]), tokens, bounds, threads=threads)[0]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused

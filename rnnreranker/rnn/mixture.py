@@ -43,8 +43,7 @@ def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray) -> np
         probe, own = probes[:, nth], jaccard[:, nth]
         own[rows, probe] = np.where(probe > 0, 1.0, 0.0)  # also of one without neighbours
         near = near + own[:, 1:]
-    mean: np.ndarray = near / np.minimum(counts + 1, probes.shape[1])
-    return mean
+    return near / np.minimum(counts + 1, probes.shape[1])
 
 
 def weights(params: RnnParams) -> tuple[float, float, float]:

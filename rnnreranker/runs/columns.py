@@ -31,8 +31,7 @@ class Docids:
 
     @cached_property
     def objects(self) -> np.ndarray:
-        made: np.ndarray = self.names.to_numpy(zero_copy_only=False)
-        return made
+        return self.names.to_numpy(zero_copy_only=False)
 
     @cached_property
     def names(self) -> pyarrow.Array:

@@ -49,8 +49,7 @@ def make_tools(collection: ServedIndex) -> MCPServer:
     ) -> list[dict[str, Any]]:
         """The best documents for a question: rank, docid, score, ranks moved by reranking, first line of the text."""
         body = SearchBody(query=query, limit=limit, retrieve=retrieve, rerank=rerank)
-        rows: list[dict[str, Any]] = await work(lambda: collection.rows(collection.answer(body))[1])
-        return rows
+        return await work(lambda: collection.rows(collection.answer(body))[1])
 
     @server.tool()
     async def explain(

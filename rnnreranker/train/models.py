@@ -56,8 +56,7 @@ class TrainedModel(ABC):
         for package in ("accelerate", "sentence_transformers"):
             require(package, "training", "'rnnreranker[train]'")
         given = self.name, _named(self.learns), start, params, inputs, Path(output), device
-        trained: Trained = _named("trainer:fit")(*given)
-        return trained
+        return _named("trainer:fit")(*given)
 
 
 def _named(path: str) -> Any:

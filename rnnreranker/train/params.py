@@ -59,8 +59,7 @@ class RankedParams(TrainingParams):
     def ranking(self) -> Loss:
         """The loss. InputError: unknown loss or settings, values out of range."""
         chosen = choose("loss", self.loss, "loss")
-        ranking: Loss = chosen.method(chosen.params)
-        return ranking
+        return chosen.method(chosen.params)
 
     def described(self) -> dict[str, Any]:
         ranking = self.ranking

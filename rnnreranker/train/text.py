@@ -334,8 +334,7 @@ class SparseLearner(TwoSidedLearner):
 
     def _part(self, features: Features) -> Tensor:
         if not self._known:
-            weights: Tensor = self.model(features)["sentence_embedding"]
-            return weights
+            return self.model(features)["sentence_embedding"]
         hidden = self.model[0](features)["token_embeddings"]
         return largest_logits(hidden, features["attention_mask"], self._head.weight, self._head.bias).log1p()
 

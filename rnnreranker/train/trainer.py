@@ -120,8 +120,7 @@ class RankedLearner(Learner):
 
     @cached_property
     def ranking(self) -> Loss:
-        loss: Loss = self.params.ranking
-        return loss
+        return self.params.ranking
 
     @abstractmethod
     def scored(self, lists: Sequence[Any]) -> Iterable[np.ndarray]:

@@ -75,8 +75,7 @@ def column_of(store: str, table: Any, name: str, advice: str) -> np.ndarray:
     """(N,) the values of a column of an Arrow table, of lists as arrays; InputError: no such column."""
     if name not in table.column_names:
         raise InputError(f"{store}: no column {name} among {', '.join(table.column_names)}; {advice}")
-    values: np.ndarray = table.column(name).to_numpy()
-    return values
+    return table.column(name).to_numpy()
 
 
 def _matrix(store: str, ids: Sequence[Hashable], vectors: Sequence[Any] | np.ndarray, advice: str) -> np.ndarray:

@@ -122,8 +122,7 @@ def compared(kind: Kind, query: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def unit(vectors: np.ndarray) -> np.ndarray:
     """Vectors of length 1; those of length 0 stay."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
-    scaled: np.ndarray = vectors / np.where(lengths > 0, lengths, 1)
-    return scaled
+    return vectors / np.where(lengths > 0, lengths, 1)
 
 
 def _error(kind: Kind, similar: np.ndarray, query: np.ndarray, rows: np.ndarray) -> float:

@@ -122,8 +122,7 @@ def effects(added: dict[str, np.ndarray], weights: dict[str, float], docids: np.
     """
 
     def ranked(scores: np.ndarray) -> list[str]:
-        names: list[str] = docids[order_by_score(scores, docids)].tolist()
-        return names
+        return docids[order_by_score(scores, docids)].tolist()
 
     scores = np.sum([*added.values()], axis=0)
     order, whole = ranked(scores), sum(amounts.std() for amounts in added.values())

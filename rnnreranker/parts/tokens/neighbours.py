@@ -83,8 +83,7 @@ class Lexicon:
 
     def idf(self, numbers: np.ndarray) -> np.ndarray:
         """(n,) float64: ln((N + 1) / (df + 1)); N documents, df of them have a token of this number."""
-        values: np.ndarray = np.log((len(self.source.docids) + 1) / (self._frequencies[numbers] + 1))
-        return values
+        return np.log((len(self.source.docids) + 1) / (self._frequencies[numbers] + 1))
 
     def _nearest(self, vectors: np.ndarray) -> np.ndarray | list[np.ndarray]:
         if self._neighbours is not None:

@@ -182,5 +182,4 @@ def rounding(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """
     lengths = np.sqrt(np.einsum("qnd,qnd->qn", vectors, vectors).max(axis=1, initial=0.0)).astype(np.float64)
     asked = np.sqrt(np.einsum("qd,qd->q", queries.astype(np.float64), queries.astype(np.float64)))
-    bounds: np.ndarray = 2.0 * queries.shape[1] * 2.0**-24 * asked * lengths
-    return bounds
+    return 2.0 * queries.shape[1] * 2.0**-24 * asked * lengths

@@ -106,8 +106,7 @@ class Step:
     def stamp(self) -> dict[str, Any]:
         """The note, or {}."""
         with contextlib.suppress(InputError):  # absent or damaged
-            stamp: dict[str, Any] = read_json(self.stamp_file)
-            return stamp
+            return read_json(self.stamp_file)
         return {}
 
     @property
