@@ -74,10 +74,10 @@ class IndexRequest(ComputesOnDevices, Request):
 
     @cached_property
     def forms(self) -> dict[str, Written]:
-        """The parts in their written form with their settings, by name; the last of a name counts.
+        """The parts in their written form with their settings, by name.
 
         Raises:
-            InputError: no parts; a setting of a part that is not requested, or one given twice.
+            InputError: no parts, or one twice; a setting of a part that is not requested, or one given twice.
         """
         given: Any = self.parts
         if given == AUTO:
@@ -87,6 +87,8 @@ class IndexRequest(ComputesOnDevices, Request):
         if not read:
             raise InputError(f"no parts of an index to make; expected some of {', '.join(names('part'))}")
         forms = {one.name: one for one in read}
+        if len(forms) < len(read):
+            raise InputError(f"{argument('parts', ','.join(map(str, read)))}: a part twice; give each once")
         for kind, hint in settings_with_flags():
             if (value := self.settings.get(hint.flag)) is None:
                 continue

@@ -20,8 +20,8 @@ def without_own(run: Run, passages: PassageParams | None = None) -> Run:
 
     passages: maps docids to documents; None = they are documents. InputError: passages without a known document.
 
-    >>> without_own(Run.from_dict({"a": {"a": 2.0, "b": 1.0}, "c": {"a": 1.0}})).docids.tolist()
-    ['b', 'a']
+    >>> without_own(Run.from_dict({"a": {"a": 2.0, "b": 1.0}, "c": {"a": 1.0}})).to_dict()
+    {'a': {'b': 1.0}, 'c': {'a': 1.0}}
     """
     numbers = {qid: number for number, qid in enumerate(run.qids)}
     names = run.docids if passages is None else documents_by(passages.passages, run.docids)[0]

@@ -70,12 +70,12 @@ class RnnReranker(Reranker):
 
         if isinstance(inputs, NeighbourGraph):
             source, inputs = "neighbours", Inputs(neighbours=inputs, vectors=vectors)
+        for name, value, words in zip(("source", "queries"), (source, queries), SOURCES.values(), strict=True):
+            if value is not None and not (isinstance(value, str) and value in words):
+                raise InputError(f"{name}={brief(value)}: expected one of {', '.join(words)}")
         self.source, from_graph = source or "vectors", source == "neighbours"
         alone = from_graph and isinstance(inputs, Inputs) and not inputs.has("vectors")
         self.queries = queries or ("none" if alone else "encoded")
-        for name, words in zip(("source", "queries"), SOURCES.values(), strict=True):
-            if (value := getattr(self, name)) not in words:
-                raise InputError(f"{name}={brief(value)}: expected one of {', '.join(words)}")
         if not from_graph and self.queries != "encoded":
             raise InputError(f"queries={queries!r}: with {self.source} the query has its own; expected 'encoded'")
         self.rows_at_once = ROWS if from_graph else 0
