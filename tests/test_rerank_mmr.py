@@ -41,8 +41,8 @@ def collection() -> tuple[ArrayVectors, QueryVectors, Run]:
 
 
 def test_lambda_1_is_the_order_of_the_run_and_lambda_0_of_its_dissimilarity() -> None:
-    run = {"a": 3.0, "d": 3.0, "c": 2.0, "b": 1.0}  # a before d: ties by docid
-    assert order(rerank(run, FOUR, lam=1.0)) == ["a", "d", "c", "b"]
+    run = {"a": 3.0, "d": 3.0, "c": 2.0, "b": 1.0}  # d before a: ties by descending docid
+    assert order(rerank(run, FOUR, lam=1.0)) == ["d", "a", "c", "b"]
     # all 0 at first: the run's first, a. Then b 1, c .6, d 0: d; then b 1, c .8: c
     found = rerank({"a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0}, FOUR, lam=0.0)
     assert order(found) == ["a", "d", "c", "b"]
@@ -73,7 +73,7 @@ def test_one_candidate_none_and_all_alike() -> None:
     assert same.ranked("q") == ["c", "a", "b"]
     equal = MmrReranker(source).rerank(Run.from_dict({"q": {"c": 1.0, "a": 1.0, "b": 1.0}}))
     assert [score for _, score in equal["q"]] == pytest.approx([0.0, 0.0, 0.0])
-    assert equal.ranked("q") == ["a", "b", "c"]
+    assert equal.ranked("q") == ["c", "b", "a"]
 
 
 @pytest.mark.parametrize("weight", [0.3, 0.5, 0.7])

@@ -212,3 +212,14 @@ FRAME = pandas.DataFrame({"a": ["x"]})
 def test_what_python_callers_get_wrong(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_ties_of_float32_are_by_descending_docid_in_files_and_dicts(tmp_path: Path) -> None:
+    entries = {"a": 0.9 + 2e-9, "b": 0.9 + 1e-9, "c": 0.9, "d": 0.8, "e": 0.8, "f": 1e-9}
+    (tmp_path / "run.txt").write_text("".join(f"q Q0 {docid} 1 {score!r} t\n" for docid, score in entries.items()))
+    read, made = Run.read(tmp_path / "run.txt"), Run.from_dict({"q": entries})
+    columns = Run.from_columns(["q"] * 6, list(entries), list(entries.values()))
+    for run in (read, made, columns, read.as_written()):
+        assert run.ranked("q") == ["c", "b", "a", "e", "d", "f"]
+    assert read.to_dict() == made.to_dict() == columns.to_dict()
+    assert {score for _, score in read["q"][:3]} == {float(np.float32(0.9))}

@@ -97,7 +97,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="format 'csv'; known: msmarco, trec"):
         run.write(tmp_path / "run.txt", format="csv")
     lowest = -float(np.finfo(np.float32).max)
-    with pytest.raises(InputError, match=r"query q, docid b: score -3.40282e\+38 at rank 2 cannot be written"):
+    with pytest.raises(InputError, match=r"query q, docid a: score -3.40282e\+38 at rank 2 cannot be written"):
         Run.from_dict({"q": {"a": lowest, "b": lowest}}).write(tmp_path / "run.txt")
     with pytest.raises(InputError, match=r"score 1e\+39 at rank 1 cannot be written"):
         Run.from_dict({"q": {"a": 1e39}}).write(tmp_path / "run.txt")

@@ -72,7 +72,7 @@ class Run:
         Args:
             path: TREC (`qid Q0 docid rank score tag`; ranks are ignored) or MS MARCO (`qid docid rank`; score = 1 /
                 rank), with white space between columns and lines in any order. Queries keep the order of their first
-                lines; ties are by descending docid, as trec_eval breaks them.
+                lines; scores equal in float32 are ties, by descending docid, as trec_eval breaks them.
             format: "trec" or "msmarco"; None = by the number of columns.
 
         Raises:
@@ -80,9 +80,18 @@ class Run:
         """
         from rnnreranker.runs.reading import read_run
 
-        run: Run = read_run(path, format, cls.from_codes)
-        run.rows = run.rows_as_trec_eval(run.scores)
-        return run
+        return read_run(path, format, cls.from_codes)._as_trec_eval()
+
+    def _as_trec_eval(self) -> Run:
+        """The run with ties of float32 scores by descending docid; tied scores become their float32 value."""
+        with np.errstate(over="ignore"):
+            single = self.scores.astype(np.float32)
+        queries = self.queries
+        tied = (single[1:] == single[:-1]) & (queries[1:] == queries[:-1])
+        if not tied.any():
+            return self
+        scores = np.where(np.append(tied, False) | np.append(False, tied), single, self.scores)
+        return Run(self.qids, self.offsets, self.ids, self.rows_as_trec_eval(single), scores)
 
     def rows_as_trec_eval(self, scores: np.ndarray) -> np.ndarray:
         """(L,) int32: the rows with ties of (L,) scores by descending docid, as trec_eval breaks them."""
@@ -118,7 +127,7 @@ class Run:
     def from_columns(cls, qids: Sequence[str], docids: Sequence[str], scores: Sequence[float] | np.ndarray) -> Run:
         """A run from three columns of equal length in any order: lists, arrays, or columns of a data frame.
 
-        Queries keep the order of first appearance. Integer ids become their digits.
+        Queries keep the order of first appearance; ties are as `read` orders them. Integer ids become their digits.
 
         Raises:
             InputError: unequal lengths, other types, NaN or infinite scores, a docid twice in a query.
@@ -128,11 +137,13 @@ class Run:
             raise InputError("{} qids, {} docids, {} scores: expected equal numbers".format(*lengths))
         names, codes = encode(qids, "qids")
         distinct, rows = encode(docids, "docids")
-        return cls.from_codes(names.tolist(), codes, Docids(distinct), rows, _as_scores(scores))
+        return cls.from_codes(names.tolist(), codes, Docids(distinct), rows, _as_scores(scores))._as_trec_eval()
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Mapping[str, float]]) -> Run:
-        """A run from {qid: {docid: score}}, also of queries without entries. Integer ids become their digits.
+        """A run from {qid: {docid: score}}, also of queries without entries; ties are as `read` orders them.
+
+        Integer ids become their digits.
 
         Raises:
             InputError: other types, an id twice (7 and "7"), NaN or infinite scores.
@@ -148,7 +159,7 @@ class Run:
         codes = np.repeat(np.arange(len(entries)), [len(scores_of) for scores_of in entries.values()])
         distinct, rows = encode([docid for scores_of in entries.values() for docid in scores_of], "docids")
         scores = _as_scores([score for scores_of in entries.values() for score in scores_of.values()])
-        return cls.from_codes(qids.tolist(), codes, Docids(distinct), rows, scores)
+        return cls.from_codes(qids.tolist(), codes, Docids(distinct), rows, scores)._as_trec_eval()
 
     @classmethod
     def from_codes(
