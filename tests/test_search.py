@@ -104,6 +104,19 @@ def reranked(collection: Collection, base: Run, params: RnnParams) -> dict[str, 
     return ranking(RnnReranker(source, params).rerank(base, QueryVectors(QIDS, collection.queries)))
 
 
+def test_rows_without_ids_need_topics_beside_a_run(collection: Collection, tmp_path: Path) -> None:
+    base, rows = tmp_path / "base.txt", tmp_path / "rows.npy"
+    collection.brute_force().write(base)
+    np.save(rows, collection.queries)
+    argv = ["--index", str(collection.folder / "index"), "--run", str(base), "--encoded-queries", str(rows)]
+    with pytest.raises(
+        InputError, match=r"--encoded-queries: the rows have no query ids; give --topics in their order"
+    ):
+        main([*argv, "--output", str(tmp_path / "out.txt")])
+    (tmp_path / "rows.ids").write_text("".join(f"{qid}\n" for qid in QIDS))
+    assert main([*argv, "--output", str(tmp_path / "out.txt")]) == 0
+
+
 def test_dense_retrieval_is_brute_force(collection: Collection, search: Callable[..., Run]) -> None:
     found, expected = search(collection.dense("--rerank", "none")), collection.brute_force()
     assert ranking(found) == ranking(expected)

@@ -16,7 +16,7 @@ from rnnreranker.parts.vectors.together import notice_mismatch
 from rnnreranker.runs.fuse import fuse, fusion
 from rnnreranker.search.inputs import document_texts
 from rnnreranker.search.own_documents import notice_own, without_own
-from rnnreranker.search.queries import query_vectors, without_query_vectors
+from rnnreranker.search.queries import has_ids, query_vectors, without_query_vectors
 from rnnreranker.search.request import GRAPH, KINDS, SearchRequest
 
 if TYPE_CHECKING:
@@ -82,6 +82,11 @@ class Pipeline:
         rerankers = [_with_queries(one, request, index, number == 0) for number, one in enumerate(rerankers)]
         chosen = [*retrieving, *expanding, *rerankers]
         without_texts = request.topics is None and request.query is None  # a run alone says which queries there are
+        if without_texts and request.encoded_queries is not None and not has_ids(request.encoded_queries):
+            raise InputError(
+                f"{argument('encoded_queries')}: the rows have no query ids; give {argument('topics')} in their order, "
+                "or the ids in FILE.ids beside FILE.npy, one a line"
+            )
         reads = {"topics", "query tokens", *(["query vectors"] if request.encoded_queries is None else [])}
         for one in chosen:
             if lacking := sorted(need for need in one.needs - {"run scores"} if not inputs.has(need)):

@@ -56,6 +56,13 @@ class QueryEncoding:
         return EncoderParams.of(self.written.params, argument("encoder", str(self.written)))
 
 
+def has_ids(encoded: Any) -> bool:
+    """Whether given query vectors, a file or values, have the ids of their queries."""
+    if isinstance(encoded, str | Path):
+        return Path(encoded).expanduser().with_suffix(".ids").is_file()
+    return hasattr(encoded, "qids")
+
+
 @phase("query vectors")
 def query_vectors(
     how: QueryEncoding,
