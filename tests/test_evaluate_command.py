@@ -95,7 +95,7 @@ def test_comparison_and_json(files: Path, capsys: pytest.CaptureFixture[str]) ->
     row = dict(zip(header, rows[0], strict=True))
     assert (row["run"], row["measure"]) == ("two", "RR@10")
     assert (row["baseline"], row["value"], row["difference"]) == ("0.7500", "0.5000", "-0.2500")
-    assert (row["judged@10 baseline"], row["judged@10"]) == ("1.000", "1.000")
+    assert (row["judged@10 baseline"], row["judged@10"]) == ("1.000", "0.500")
     assert row["win/tie/loss"] == "1/0/1"
     written = json.loads(output.read_text())
     assert written["topics"] == ["q1", "q2"]

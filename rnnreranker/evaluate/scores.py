@@ -37,7 +37,7 @@ class Scores:
         values: (R, T, M) float64; topics in the order of the qrels.
         means: (R, M) float64 over the topics (sums of counts such as NumRet, as in trec_eval).
         judged: (R, T) float64, the judged share of the first ten entries.
-        missing: (R,) int64, judged topics without entries; they score 0, and Judged 1.
+        missing: (R,) int64, judged topics without entries; they score 0.
     """
 
     runs: tuple[str, ...]
@@ -127,8 +127,6 @@ def evaluate(
     asked = wanted if extra in wanted else [*wanted, extra]
     groups, judged = apply_protocol(asked, qrels, protocol), grades_of(qrels)
     values = np.stack([_measure(run, counted, asked, groups, judged) for run in named.values()])
-    shares = np.array([measure.NAME == JudgedShare.NAME for measure in asked])
-    values[~there[:, :, None] & shares] = 1.0  # a share of what a run has: of nothing, nothing is unjudged
     judged_share, values = values[:, :, asked.index(extra)], values[:, :, : len(wanted)]
     means = np.array([[_mean(one, of[:, m]) for m, one in enumerate(wanted)] for of in values])
     names = tuple(map(name_of, wanted))
