@@ -120,7 +120,7 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
 
 def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Path) -> None:
     shown = " ".join(command("train", "--help").stdout.split()).replace("- ", "-")
-    assert "multi-tier, triplet, best-positive (default: that of the model)" in shown
+    assert "multi-tier, triplet, best-positive (default: kl)" in shown
     for name in ("index", "tiny"):
         (tmp_path / name).mkdir()
     make_source(tmp_path / "index")
@@ -154,7 +154,7 @@ def test_a_retriever_works_alone_and_joined_with_others(command: Command, collec
     ]
     done = command("search", *argv, "--retriever", "topic-words:shortest_word=3", "--rerank", "none")
     assert done.returncode == 0, done.stderr
-    assert Run.read(collection / "out.txt").ranked("q1") == ["d3", "d1", "d2"]
+    assert Run.read(collection / "out.txt").ranked("q1") == ["d3", "d2", "d1"]
     joined = [
         "--retriever",
         "dense+topic-words",
@@ -175,7 +175,7 @@ def coded(command: Command, collection: Path) -> Path:
     argv = ["--documents", collection / "documents.jsonl", "--encoder", "hashed", "--output", collection / "coded"]
     done = command("index", *argv, "--parts", "codes:bits=16,dense")
     assert done.returncode == 0, done.stderr
-    assert "codes and dense of 3 documents" in done.stderr
+    assert "dense and codes of 3 documents" in done.stderr
     return collection / "coded"
 
 

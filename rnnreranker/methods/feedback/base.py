@@ -20,11 +20,11 @@ class Feedback:
     A subclass in its own file is a method: it sets `name`, `over` and `Params`, implements what `over` names, and
     `depth` if that is not its setting `fb_docs`:
 
-        of_vectors(query, documents): the new query, (d,) float32, of (d,) and (n, d) float32
-        of_impacts(query, documents, scores): the new query, (1, V) CSR float32, of (1, V), (n, V) and (n,) float64
-        of_tokens(query, rows, lexicon): the new query's tokens, (p, d) float32, and their weights, (p,) float64, of
-            (q, d) float32, q >= 1, and (n,) int64, documents with tokens in `lexicon.source`
-        set_words(searcher): makes a LuceneSearcher, ours or Pyserini's, search with Anserini's feedback
+    - `of_vectors(query, documents)`: the new query, (d,) float32, of (d,) and (n, d) float32
+    - `of_impacts(query, documents, scores)`: the new query, (1, V) CSR float32, of (1, V), (n, V) and (n,) float64
+    - `of_tokens(query, rows, lexicon)`: tokens of the new query, (p, d) float32, and their weights, (p,) float64, of
+      (q, d) float32, q >= 1, and (n,) int64, documents with tokens in `lexicon.source`
+    - `set_words(searcher)`: makes a LuceneSearcher, ours or Pyserini's, search with Anserini's feedback
     """
 
     name: ClassVar[str]
