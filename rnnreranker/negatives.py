@@ -24,10 +24,11 @@ def main(argv: Sequence[str]) -> int:
     request = command.request(args, NegativesRequest, filter=with_flags("filter", args, NegativeParams))
     check(request, (not args.output, "give --output FILE (what to write)"))
     mined = mined_negatives(request)
+    used = request.chosen.mining.filter
     command.say(
         f"{args.output}: {command.counted(mined.rows, 'row')}, "
         f"{command.counted(mined.pairs['query'].nunique(), 'query', 'queries')}; "
-        f"filter {request.chosen.mining.filter}, discarded above {mined.threshold:.6g}"
+        f"filter {used}, {'nothing discarded' if used == 'none' else f'discarded above {mined.threshold:.6g}'}"
     )
     return 0
 

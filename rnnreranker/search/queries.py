@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.command import phase
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, RnnrerankerError, argument
+from rnnreranker.base.files import read_json
 from rnnreranker.base.method import Form
 from rnnreranker.base.settings import Written
 from rnnreranker.encode.params import EncoderParams
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from rnnreranker.encode.kinds import Encoder
     from rnnreranker.index.opening import Index
     from rnnreranker.parts.vectors import QueryVectors
+
+
+TRAINING = "training.json"  # in the folder of a trained model
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,11 @@ def without_query_vectors(how: QueryEncoding, index: Index) -> str:
 
 
 def open_query_encoder(how: QueryEncoding, index: Index) -> Encoder:
-    """The encoder of queries; InputError: the files of the index's encoder have changed."""
+    """The encoder of queries.
+
+    Raises:
+        InputError: the files of the index's encoder have changed; a trained dual encoder that did not make the index.
+    """
     from rnnreranker.encode.kinds import Encoder
 
     name, settings, expected = _encoder(how, index)
@@ -139,6 +147,13 @@ def open_query_encoder(how: QueryEncoding, index: Index) -> Encoder:
         raise InputError(
             f"{index.name}: the files of its encoder {name} have changed since; make the index again, or give "
             f"{argument('encoder')}"
+        )
+    record, made_by = Path(name).expanduser() / TRAINING, index.encoder.get("fingerprint", encoder.fingerprint)
+    trained = read_json(record, repair="train it again").get("model") if record.is_file() else ""
+    if trained == "dual" and made_by != encoder.fingerprint:
+        raise InputError(
+            f"{argument('encoder', name)}: was trained as a dual encoder, so its document vectors are not those of "
+            f"{index.name}; make an index with it"
         )
     return encoder
 

@@ -73,7 +73,7 @@ class SearchRequest(ComputesOnDevices, Request):
     )
     bm25_index: str | None = setting(None, "a Lucene index that is not inside --index", metavar="DIR")
     remove_query: bool = setting(False, "leave out a document whose id is the query's, as for ArguAna and Quora")
-    hits: int = setting(1000, "documents per query in the output", at_least=1)
+    hits: int = setting(1000, "documents a query, of every first stage and of the output", at_least=1)
     encoder: Form | None = setting(None, ENCODER)
     missing: str = setting(
         "error", "candidates without what is needed of them", one_of=lambda: ["error", "skip"], metavar="WHAT"
