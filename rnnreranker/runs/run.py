@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """The L retrieved entries of Q queries, best first; ties by ascending docid, of a file by descending docid.
+    """The L retrieved entries of Q queries, best first; ties of given values by descending docid, else ascending.
 
     Attributes:
         qids: Q distinct ids; ids: V distinct docids.
@@ -31,7 +31,7 @@ class Run:
     >>> run
     Run(1 query, 3 entries)
     >>> run["q1"]
-    [('c', 2.0), ('a', 1.0), ('b', 1.0)]
+    [('c', 2.0), ('b', 1.0), ('a', 1.0)]
     """
 
     def __init__(

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,7 +77,10 @@ def run_plan(plan: Plan, jobs: int = 1) -> dict[Path, State]:
                     waits = step in running.values() or any(map(step.waits_for, undone[:number]))
                     if not waits and len(running) < jobs:
                         running[pool.submit(_run, step, keys, lost, jobs > 1)] = step
-                future = next(as_completed(running))
+                done: set[Future[State | None]] = set()
+                while not done:  # a wait without an end would not notice Ctrl-C
+                    done = wait(running, PATIENCE, FIRST_COMPLETED).done
+                future = done.pop()
                 step = running.pop(future)
                 undone.remove(step)
                 if state := future.result():
