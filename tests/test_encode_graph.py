@@ -123,6 +123,20 @@ def test_a_graph_of_other_numbers_is_not_used(tiny: Path, home: Path, monkeypatc
     np.testing.assert_array_equal(opened.encode(TEXTS), Encoder.load(str(tiny), pooling="mean").encode(TEXTS))
 
 
+def test_a_trained_dual_encoder_that_did_not_make_the_index_is_refused(tiny: Path, home: Path, tmp_path: Path) -> None:
+    documents = [Document(docid, text) for docid, text in make_texts().items()]
+    write_index(documents, tmp_path / "index", [DensePart(Encoder.open(str(tiny), pooling="mean"))])
+    make_encoder(tmp_path / "trained", WORDS[::-1])
+    how, index = QueryEncoding(f"{tmp_path / 'trained'}:pooling=mean"), open_index(tmp_path / "index")
+    for kind in ("query", "dual"):
+        (tmp_path / "trained" / "training.json").write_text(f'{{"model": "{kind}"}}')
+        if kind == "query":
+            assert open_query_encoder(how, index).dimension == index.vectors.dimension
+        else:
+            with pytest.raises(InputError, match="was trained as a dual encoder"):
+                open_query_encoder(how, index)
+
+
 def test_an_encoder_that_has_changed_since_is_refused(tiny: Path, home: Path, tmp_path: Path) -> None:
     """Where the graph is gone it is made again of the same encoder, and of no other."""
     folder = shutil.copytree(tiny, tmp_path / "encoder")
