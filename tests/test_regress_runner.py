@@ -244,7 +244,7 @@ class TestSeveralAtATime:
 
     def test_ctrl_c_ends_the_processes(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "PATIENCE", 0.1)
-        self.program(place, monkeypatch, "echo $$ > pid; kill -INT $PPID; exec sleep 600")
+        self.program(place, monkeypatch, "echo $$ > pid; sleep 1; kill -INT $PPID; exec sleep 600")
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with pytest.raises(KeyboardInterrupt):

@@ -74,19 +74,20 @@ def run_plan(plan: Plan, jobs: int = 1) -> dict[Path, State]:
         try:
             while undone:
                 for number, step in enumerate(undone):
-                    waits = step in running.values() or any(map(step.waits_for, undone[:number]))
-                    if not waits and len(running) < jobs:
+                    if (
+                        len(running) < jobs
+                        and step not in running.values()
+                        and not any(map(step.waits_for, undone[:number]))
+                    ):
                         running[pool.submit(_run, step, keys, lost, jobs > 1)] = step
-                done: set[Future[State | None]] = set()
-                while not done:  # a wait without an end would not notice Ctrl-C
-                    done = wait(running, PATIENCE, FIRST_COMPLETED).done
-                future = done.pop()
-                step = running.pop(future)
-                undone.remove(step)
-                if state := future.result():
-                    lost[step.output] = state
-                else:
-                    _remove_unneeded(plan, keys, step)
+                while not (done := wait(running, PATIENCE, FIRST_COMPLETED).done):
+                    pass  # a wait without an end would not notice Ctrl-C
+                for future in done:
+                    undone.remove(step := running.pop(future))
+                    if state := future.result():
+                        lost[step.output] = state
+                    else:
+                        _remove_unneeded(plan, keys, step)
         finally:
             while wait(running, PATIENCE).not_done:  # after Ctrl-C
                 for process in [*PROCESSES]:
