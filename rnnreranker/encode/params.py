@@ -28,6 +28,7 @@ class EncoderParams(Params):
         return {name: value for name, value in self.to_dict().items() if value != getattr(type(self)(), name)}
 
 
+RECORD = "training.json"  # in the folder of a trained model
 POOLINGS = hints_of(EncoderParams)["pooling"].words
 TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
 WHERE_GIVEN = ("document_type", "truncate_dim")  # among the settings of an encoder only where it is given

@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError, RnnrerankerError, argument
 from rnnreranker.base.files import read_json
 from rnnreranker.base.method import Form
 from rnnreranker.base.settings import Written
-from rnnreranker.encode.params import EncoderParams
+from rnnreranker.encode.params import RECORD, EncoderParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from rnnreranker.encode.kinds import Encoder
     from rnnreranker.index.opening import Index
     from rnnreranker.parts.vectors import QueryVectors
-
-
-TRAINING = "training.json"  # in the folder of a trained model
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,7 @@ def open_query_encoder(how: QueryEncoding, index: Index) -> Encoder:
             f"{index.name}: the files of its encoder {name} have changed since; make the index again, or give "
             f"{argument('encoder')}"
         )
-    record, made_by = Path(name).expanduser() / TRAINING, index.encoder.get("fingerprint", encoder.fingerprint)
+    record, made_by = Path(name).expanduser() / RECORD, index.encoder.get("fingerprint", encoder.fingerprint)
     trained = read_json(record, repair="train it again").get("model") if record.is_file() else ""
     if trained == "dual" and made_by != encoder.fingerprint:
         raise InputError(

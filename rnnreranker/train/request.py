@@ -18,7 +18,7 @@ from rnnreranker.base.method import Form, Inputs, find, methods, names
 from rnnreranker.base.settings import PRESET, Request, Written, asked, check_names, hints_of, located, setting
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import INDEX
-from rnnreranker.encode.params import EncoderParams, ScorerParams
+from rnnreranker.encode.params import RECORD, EncoderParams, ScorerParams
 from rnnreranker.train.params import TrainingParams, settings_for
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 KIND = "trained-model"  # of method
 SCORERS = hints_of(ScorerParams)["scorer"].words
 FEW = 100  # validation queries below which the best of the steps, or of trials, is mostly chance
-RECORD = "training.json"  # beside the trained model
 
 
 class Training(NamedTuple):

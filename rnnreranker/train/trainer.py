@@ -22,11 +22,12 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, ParameterError, argument
 from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
 from rnnreranker.encode import model_folder
+from rnnreranker.encode.params import RECORD
 from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary, load_whole
 from rnnreranker.train.losses import Loss, divergence
 from rnnreranker.train.models import NOTHING
 from rnnreranker.train.params import LONGEST
-from rnnreranker.train.request import RECORD, Start, Trained
+from rnnreranker.train.request import Start, Trained
 
 STATE, WEIGHTS = "trainer_state.json", "model.safetensors"  # of a checkpoint: written last; what is trained
 KEPT = "kept.pt"  # of a checkpoint: `Learner.kept`
