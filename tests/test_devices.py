@@ -17,7 +17,14 @@ from rnnreranker.encode.graph import cosine_of  # noqa: E402
 from rnnreranker.encode.kinds import Encoder, LateEncoder, PairScorer, SparseEncoder, TextEncoder  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
 from rnnreranker.parts import base as encoded  # noqa: E402
-from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_late, make_masked  # noqa: E402
+from tests.tiny_encoder import (  # noqa: E402
+    WORDS,
+    make_cross_encoder,
+    make_encoder,
+    make_group_inputs,
+    make_late,
+    make_masked,
+)
 
 TEXTS = [" ".join(WORDS[(7 * row + column) % 40] for column in range(1 + row % 30)) for row in range(90)]
 KINDS: dict[str, tuple[type[TextEncoder], str, dict[str, Any]]] = {
@@ -165,3 +172,30 @@ def test_where_a_training_may_compute(monkeypatch: pytest.MonkeyPatch) -> None:
             trained_on(name)
     with_gpus(monkeypatch, 0)
     assert trained_on("auto") == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("model", "start"), [("dual", "encoder"), ("sparse", "masked"), ("late", "late"), ("cross", "cross")]
+)
+def test_validation_moves_every_tensor_to_the_device(
+    world: Path, monkeypatch: pytest.MonkeyPatch, model: str, start: str
+) -> None:
+    """The library's function moves the tensors of one dictionary, not of dictionaries in it."""
+    from rnnreranker.base.method import find
+    from rnnreranker.train import text
+    from rnnreranker.train.request import Start
+
+    kinds = {
+        "dual": text.DualLearner,
+        "sparse": text.SparseLearner,
+        "late": text.LateLearner,
+        "cross": text.CrossLearner,
+    }
+    inputs, moved = make_group_inputs(), []
+    learner = kinds[model](Start(str(world / start)), find("trained-model", model).Params(), inputs, "cpu")
+    monkeypatch.setattr(text, "batch_to_device", lambda features, device: moved.append(features) or features)
+    with torch.no_grad():
+        scores = list(learner.scored(inputs.checked[:2]))
+    assert [len(one) for one in scores] == [len(one.docids) for one in inputs.checked[:2]]
+    assert moved
+    assert all(torch.is_tensor(value) for features in moved for value in features.values())

@@ -105,7 +105,8 @@ class GroupLearner(RankedLearner):
 
     def scored(self, lists: Sequence[Labels]) -> Iterable[np.ndarray]:
         features, at = self.texts(lists)
-        scores = self.scores(**batch_to_device(features, self.model.device)).float().cpu().numpy().ravel()
+        moved = {side: batch_to_device(part, self.model.device) for side, part in features.items()}
+        scores = self.scores(**moved).float().cpu().numpy().ravel()
         return [scores[[own[docid] for docid in one.docids]] for own, one in zip(at, lists, strict=True)]
 
 
