@@ -65,7 +65,7 @@ class TestStates:
 
     def test_other_inputs_are_new(self, tmp_path: Path) -> None:
         other = replace(DENSE, inputs={"index main": "of another Python"})
-        assert compare(small(tmp_path), other, [DENSE]) == State("new")
+        assert compare(small(tmp_path), other, [DENSE]) == State("new", "the record is of another index main")
         again = dataclasses.replace(DENSE, inputs={**DENSE.inputs, "index again": next(iter(DENSE.inputs.values()))})
         assert compare(small(tmp_path), again, [DENSE]) == State("ok")  # one index under two names
 

@@ -62,8 +62,12 @@ def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
     """The state of a run: against what the spec expects, else against the last record of the same inputs."""
     query_set, values, read = record.outcome["query_set"], record.outcome["values"], set(record.inputs.values())
     expected: dict[str, Any] = spec.expected.get(query_set, {}).get(record.name, {})
-    same = [old for old in before if is_run(old, query_set, record.name) and set(old.inputs.values()) == read]
+    others = [old for old in before if is_run(old, query_set, record.name)]
+    same = [old for old in others if set(old.inputs.values()) == read]
     wanted, changes = expected or (same[-1].outcome["values"] if same else {}), []
+    if others and not wanted:
+        differing = sorted({name for name, _ in record.inputs.items() ^ others[-1].inputs.items()})
+        return State("new", f"the record is of another {', '.join(differing)}")
     for protocol, scores in wanted.items():
         for name, was in scores.items():
             now, of = values.get(protocol, {}).get(name), f"{protocol} {name}" if len(values) > 1 else name
