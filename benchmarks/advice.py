@@ -1,6 +1,6 @@
 """How often the advice of `experiment` is right: it is drawn from half of the topics and checked on the other half.
 
-    python benchmarks/advice.py INDEX TOPICS QRELS [PROTOCOL]
+    python benchmarks/advice.py INDEX TOPICS QRELS [--protocol P] [--title TEXT] [--record FILE.json]
 
 A draw is right when the system that is taken has no lower mean on the topics kept back than the one that it is taken
 over (the best first stage), or, where reranking is left off, than the reranked system that was best when it was drawn.
@@ -9,9 +9,10 @@ over (the best first stage), or, where reranking is left off, than the reranked 
 from __future__ import annotations
 
 import dataclasses
-import sys
+import time
 
 import numpy as np
+from measure import options, report
 
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.evaluate.scores import Scores
@@ -47,16 +48,22 @@ def draw(scores: Scores, systems: list[System], seed: int) -> dict[str, float]:
     }
 
 
-def main(index: str, topics: str, qrels: str, protocol: str | None = None) -> None:
-    """Print the means over the draws."""
-    _, scores, times = measured(ExperimentRequest(index, topics, qrels, protocol=protocol), [])
+def main() -> None:
+    """Draw, and print the means over the draws."""
+    parser = options(__doc__)
+    for name in ("index", "topics", "qrels"):
+        parser.add_argument(name)
+    parser.add_argument("--protocol")
+    parser.add_argument("--title", help="of the query set (default: TOPICS)")
+    args, begun = parser.parse_args(), time.perf_counter()
+    _, scores, times = measured(ExperimentRequest(args.index, args.topics, args.qrels, protocol=args.protocol), [])
     draws = [draw(scores, list(times), seed) for seed in range(DRAWS)]
-    print(f"{index}: {len(scores.topics)} topics, {advice(scores, list(times))[1]}")
-    for name in draws[0]:
-        print(f"  {name:26} {np.mean([one[name] for one in draws]):.4f}")
-    right = [one["right"] for one in draws if one["reranked"]]
-    print(f"  right, where a reranked system was taken: {sum(right):.0f} of {len(right)}")
+    about = {"topics": len(scores.topics), "advice": advice(scores, list(times))[1]}
+    of_reranked = [one["right"] for one in draws if one["reranked"]]
+    about |= {"reranked": len(of_reranked), "right_of_reranked": int(sum(of_reranked))}
+    rows = [{"of the draws": name, "mean": float(np.mean([one[name] for one in draws]))} for name in draws[0]]
+    report(f"advice, {args.title or args.topics}", rows, args.record, begun, **about)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

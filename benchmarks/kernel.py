@@ -1,6 +1,6 @@
 """The similarity beside the product of its vectors, and from a graph: processor time of one thread, in pairs.
 
-    python benchmarks/kernel.py [--against CHECKOUT] [--rounds 3] [--sizes 60,200,1000]
+    python benchmarks/kernel.py [--against CHECKOUT] [--rounds 3] [--sizes 60,200,1000] [--record FILE.json]
 
 A ratio is the median over pairs of what `rnn_similarity` takes, everything included, divided by X Xᵀ alone. With
 --against, the package of another checkout is measured in turn with this one; the lowest of all rounds counts.
@@ -8,7 +8,6 @@ A ratio is the median over pairs of what `rnn_similarity` takes, everything incl
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -17,6 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from measure import options, report
 
 HERE = Path(__file__).resolve().parents[1]
 CANDIDATES = 16_000  # of a batch
@@ -29,7 +30,7 @@ DOCUMENTS, K = 20_000, 16  # of the graph
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--against", metavar="CHECKOUT", help="folder of another checkout, measured in turn")
     parser.add_argument("--rounds", type=int, default=3, help="times that each is measured (default: 3)")
     parser.add_argument("--sizes", default="60,200,1000", help="candidates of a query (default: 60,200,1000)")
@@ -39,6 +40,7 @@ def main() -> None:
     if args.json:
         print(json.dumps(measured(sizes)))
         return
+    begun = time.perf_counter()
     places = [HERE, *([Path(args.against).resolve()] if args.against else [])]
     best: list[dict[tuple[Any, ...], list[float]]] = [{} for _ in places]
     for _ in range(args.rounds):
@@ -46,13 +48,14 @@ def main() -> None:
             for *name, base, ours, ratio in in_process(place, args.sizes):
                 held = found.setdefault(tuple(name), [base, ours, ratio])
                 found[tuple(name)] = [min(pair) for pair in zip(held, (base, ours, ratio), strict=True)]
-    print(f"{'N':>5} {'d':>4} {'setting':14} {'XXT µs':>8} {'ours µs':>8} {'ratio':>6} {'bound':>6}", end="")
-    print(f" {'theirs µs':>10} {'ratio':>6} {'ours / theirs':>14}" if args.against else "")
-    for name, (base, ours, ratio) in best[0].items():
-        bound = GRAPH_BOUND * 1e3 / base if name[2].startswith("graph") and base else BOUNDS.get(name[0], 0.0)
-        print(f"{name[0]:5} {name[1]:4} {name[2]:14} {base:8.1f} {ours:8.1f} {ratio:6.2f} {bound:6.2f}", end="")
-        other = best[-1].get(name) if args.against else None
-        print(f" {other[1]:10.1f} {other[2]:6.2f} {ours / other[1]:14.2f}" if other else "")
+    rows = []
+    for (n, d, setting), (base, ours, ratio) in best[0].items():
+        bound = GRAPH_BOUND * 1e3 / base if setting == "graph" else BOUNDS.get(n, 0.0)
+        rows.append({"N": n, "d": d, "setting": setting, "product_us": base, "ours_us": ours, "ratio": ratio})
+        rows[-1]["bound"] = bound
+        if args.against:
+            rows[-1]["before_us"] = best[1][n, d, setting][1]
+    report("kernel", rows, args.record, begun)
 
 
 def in_process(place: Path, sizes: str) -> list[list[Any]]:

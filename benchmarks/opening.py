@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from measure import options, report
+
 DIMENSION = 384
 
 
@@ -64,10 +66,9 @@ def in_process(path: Path, home: str) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--sizes", default="1000000,10000000")
     parser.add_argument("--folder", help="for the files (default: a temporary one)")
-    parser.add_argument("--record", metavar="FILE.json")
     parser.add_argument("--open", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.open:
@@ -80,15 +81,8 @@ def main() -> None:
             path = make(Path(folder), size)
             first, later = in_process(path, folder), min((in_process(path, folder) for _ in range(3)), key=seconds)
         rows.append({"documents": size, "first_s": first["open_s"], **later})
-        print(rows[-1], flush=True)
-    if args.record:
-        from rnnreranker.base.record import add_records, made_here
-
-        spent = round(time.perf_counter() - begun, 2)
-        outcome = {"parts": {"opening": {"title": "Opening vectors and docids", "rows": rows}}}
-        command = {"command": f"python benchmarks/opening.py --sizes {args.sizes}", "seconds": spent}
-        made = made_here("benchmark", "", "opening", outcome, commands=[command], seconds=spent)
-        add_records(args.record, [made])
+        print(rows[-1], file=sys.stderr, flush=True)
+    report("opening", rows, args.record, begun)
 
 
 def seconds(one: dict[str, float]) -> float:

@@ -1,4 +1,4 @@
-"""The same tasks by rnnreranker and by packages that do them too: `python benchmarks/peers.py [OUTPUT.json]`.
+"""The same tasks by rnnreranker and by packages that do them too: `python benchmarks/peers.py [--record FILE.json]`.
 
 A ratio below 1 means that rnnreranker is faster. Every library has one thread; a package that is missing is left out.
 Runs are in benchmarks/runs.py, the kernel is in benchmarks/kernel.py.
@@ -10,13 +10,14 @@ import itertools
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import compared, table
+from measure import compared, options, report
 from threadpoolctl import threadpool_limits
 
 from rnnreranker import build_index, maxsim, open_index, open_vectors
@@ -191,27 +192,26 @@ def of_texts(folder: Path, count: int = 10_000, questions: int = 200) -> Iterato
         from rnnreranker.encode.kinds import Encoder
         from rnnreranker.encode.model_folder import find_model
 
-        encoder = Encoder.load("minilm")
+        by_torch, by_graph = Encoder.load("minilm"), Encoder.open("minilm")
         model = SentenceTransformer(str(find_model("minilm", "encoder").path), device="cpu")
         pydoc = [document.text for document in itertools.islice(load_documents("pydoc"), 200)]
-        yield (
-            *("encoding", "200 texts of pydoc, minilm"),
-            lambda: encoder.encode(pydoc, what="documents"),
-            {"sentence_transformers": lambda: model.encode(pydoc, show_progress_bar=False)},
-        )
+        theirs = {"sentence_transformers": lambda: model.encode(pydoc, show_progress_bar=False)}
+        for title, encoder in (("encoding", by_torch), ("encoding by the exported graph", by_graph)):
+            how = "200 texts of pydoc, minilm"
+            yield title, how, lambda encoder=encoder: encoder.encode(pydoc, what="documents", threads=1), theirs
 
 
-def main(output: str | None = None) -> None:
+def main() -> None:
     """Measure every task beside every peer."""
-    rows = []
+    args, begun, rows = options(__doc__).parse_args(), time.perf_counter(), []
     with tempfile.TemporaryDirectory() as name, threadpool_limits(1):
         folder = Path(name)
         for title, size, ours, peers in itertools.chain(of_vectors(Collection(folder)), of_tokens(), of_texts(folder)):
             for peer, theirs in peers.items():
                 rows.append({"task": title, "size": size, "peer": peer, **compared(ours, theirs)})
                 print(f"{title}: {rows[-1]['ratio']:.2f} of {peer}", file=sys.stderr)
-    table(rows, output)
+    report("peers", rows, args.record, begun)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main()

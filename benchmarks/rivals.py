@@ -9,14 +9,11 @@ stage too.
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.record import add_records, made_here
+from measure import options, report
 
 BASE = "BM25 + dense"
 RERANKERS = {
@@ -72,27 +69,18 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     for name in ("index", "topics", "qrels"):
         parser.add_argument(name)
     parser.add_argument("--encoder", required=True, help="name in the table")
     parser.add_argument("--title", help="of the query set (default: TOPICS)")
     parser.add_argument("--protocol")
-    parser.add_argument("--record", metavar="FILE.json")
     args = parser.parse_args()
     begun = time.perf_counter()
     rows, queries = measured(args.index, args.topics, args.qrels, args.protocol)
-    if args.record:
-        title, spent = args.title or args.topics, round(time.perf_counter() - begun, 2)
-        outcome = {"parts": {}, "collection": title, "encoder": args.encoder, "queries": queries, "rows": rows}
-        words = ["python", "benchmarks/rivals.py", Path(args.index).name, args.topics, args.qrels]
-        words += ["--encoder", args.encoder, *(["--protocol", args.protocol] if args.protocol else [])]
-        command = {"command": shlex.join(words), "seconds": spent}
-        name = f"rivals, {title}, {args.encoder}"
-        add_records(args.record, [made_here("benchmark", "", name, outcome, commands=[command], seconds=spent)])
-    for row in rows:
-        gain = row.get("against", {}).get(MEASURES[0], {}).get("difference", 0.0)
-        print(f"{row['system']:32} {row[MEASURES[0]]:.4f} {gain:+.4f} {row['ms']:8.2f} ms")
+    title = args.title or args.topics
+    about = {"collection": title, "encoder": args.encoder, "queries": queries}
+    report(f"rivals, {title}, {args.encoder}", rows, args.record, begun, **about)
 
 
 if __name__ == "__main__":

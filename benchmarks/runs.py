@@ -1,8 +1,8 @@
 """Runs of MS MARCO's shape beside pandas and ir-measures: reading, writing, fusing, evaluating.
 
-    python benchmarks/runs.py [FOLDER [OUTPUT.json]]
+    python benchmarks/runs.py [--folder DIR] [--record FILE.json]
 
-Writes three runs of 7,000 queries x 1,000 of 8.8 million docids to FOLDER (.8 GB; default: a temporary folder); a later
+Writes three runs of 7,000 queries x 1,000 of 8.8 million docids to a folder (.8 GB; default: a temporary one); a later
 call finds them there. Each measurement is a process of its own and is repeated three times. The table has the medians:
 processor seconds, their ratio, and wall-clock seconds.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import table
+from measure import options, report
 
 QUERIES, HITS, DOCUMENTS = 7_000, 1_000, 8_841_823
 REPETITIONS = 3
@@ -110,8 +110,9 @@ def measure(who: str, task: str, folder: str) -> None:
     print(json.dumps([time.process_time() - processor, time.perf_counter() - wall]))
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, record: str | None) -> None:
     """Measure all tasks and print the table."""
+    begun = time.perf_counter()
     if not (folder / "qrels.txt").exists():
         make(folder)
     rows = []
@@ -124,18 +125,20 @@ def main(folder: Path) -> None:
         (own, own_wall), (other, other_wall) = (
             [statistics.median(one) for one in zip(*seconds, strict=True)] for seconds in taken.values()
         )
-        rows.append({"task": task, "ours s": own, "pandas s": other, "ratio": own / other})
-        rows[-1] |= {"ours wall s": own_wall, "pandas wall s": other_wall}
+        rows.append({"task": task, "ours_s": own, "pandas_s": other, "ratio": own / other})
+        rows[-1] |= {"ours_wall_s": own_wall, "pandas_wall_s": other_wall}
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    table(rows, *sys.argv[2:3])
+    report("runs", rows, record, begun)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] in (["ours"], ["theirs"]):
         measure(*sys.argv[1:4])
-    elif sys.argv[1:]:
-        Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-        main(Path(sys.argv[1]))
     else:
+        parser = options(__doc__)
+        parser.add_argument("--folder", help="for the runs (default: a temporary one)")
+        args = parser.parse_args()
         with tempfile.TemporaryDirectory() as temporary:
-            main(Path(temporary))
+            folder = Path(args.folder or temporary)
+            folder.mkdir(parents=True, exist_ok=True)
+            main(folder, args.record)

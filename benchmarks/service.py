@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from measure import table
+from measure import options, report
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fastapi.md"
 
@@ -50,13 +49,12 @@ def milliseconds(address: str, body: bytes) -> float:
 
 def main() -> None:
     """Start the service, ask it, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__)
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--port", type=int, default=8765)
-    parser.add_argument("--output")
-    args = parser.parse_args()
+    args, begun = parser.parse_args(), time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         bodies = made(Path(name), args.documents, args.dimension)
         words = ["-m", "uvicorn", "service:app", "--port", str(args.port), "--log-level", "error"]
@@ -79,7 +77,7 @@ def main() -> None:
         finally:
             server.terminate()
             server.wait()
-    table(rows, args.output)
+    report("service", rows, args.record, begun)
 
 
 if __name__ == "__main__":

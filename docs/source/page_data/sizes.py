@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from page_data.speed import at_documents, at_size
 from rnnreranker.regress.records import Figures
 
 ASSUMED = Path(__file__).with_name("sizes.yaml")
 GPU, CORE = "GPU", "core"
+BY_GRAPH = "encoding by the exported graph"
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Step:
 
     Attributes:
         title: of it; on: "GPU" or "core", whose hours are counted.
-        by: what the hours are computed of: "assumed" FLOPs and bytes, or "measured" seconds by their slope.
+        by: what the hours are computed of: "assumed" FLOPs and bytes, or "measured" seconds.
         hours, dollars: of each collection.
     """
 
@@ -61,28 +63,21 @@ def sizes(figures: Figures) -> Sizes:
 
 
 def measured_rows(figures: Figures) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each part of the benchmark, of the last record that has it; quick ones do not count."""
-    whole = [record for record in figures.records("benchmark") if not record.outcome.get("quick")]
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for record in sorted(whole, key=lambda record: record.date):
-        rows |= {name: list(part["rows"]) for name, part in record.outcome["parts"].items()}
-    return rows
+    """The rows of each benchmark by its name."""
+    return {one.name: list(one.outcome["rows"]) for one in figures.records("benchmark")}
 
 
 def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any]) -> Sizes:
     """The same of given rows and assumptions."""
     device, model, kept, dollars = (assumed[name] for name in ("device", "model", "kept", "dollars"))
     encoding, products = device["flops"] * device["encoding"], device["flops"] * device["products"]
-    width, by_ivf = model["width"], [row for row in rows["graph-size"] if row["search"] == "ivf"]
-    stages = {
-        name: [row for row in rows["collection"] if row["stage"] == name and row["by"] == "one thread"]
-        for name in ("encode", "labels", "batch")
-    }
-    [graph] = [row for row in rows["peers"] if row["task"].startswith("exact graph") and row["peer"] == "faiss"]
-    [terms] = [row for row in rows["peers"] if row["task"] == "BM25, index"]
-    one_query = max(row["warm_ms"] for row in rows["corpus"]) / 1000
-    count, dimension = (int(part) for part in graph["size"].split(" x "))
-    multiplied = count**2 / 2 * dimension / graph["ours_s"]  # multiply-adds a second of one core, selection included
+    width, by_ivf = model["width"], [row for row in rows["graphs"] if row["search"] == "ivf"]
+    exact = [row for row in rows["graphs"] if row["search"] == "exact"][-1]
+    dimension = 384  # of the benchmark's vectors
+    [terms], [encoded] = ([row for row in rows["peers"] if row["task"] == task] for task in ("BM25, index", BY_GRAPH))
+    [reranked] = [row for row in rows["kernel"] if (row["N"], row["d"], row["setting"]) == (60, 768, "default")]
+    pairs = exact["documents"] ** 2 / 2
+    multiplied = pairs * dimension / exact["processor_s"]  # multiply-adds a second of one core, selection included
 
     def passes(of_token: float) -> Callable[[Mapping[str, Any]], float]:
         return lambda one: one["documents"] * one["tokens"] * 2 * of_token / encoding
@@ -97,10 +92,6 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
         work = 2 * assumed["topics"] * one["documents"] * width / products
         return float(work + bytes_read / (device["bytes_s"] if held else assumed["machine"]["disk_bytes_s"]))
 
-    def labelled(one: Mapping[str, Any]) -> float:
-        own = stages["labels"]
-        return at_documents(own, "processor_s", one["documents"]) * one["queries"] / own[-1]["queries"]
-
     def ivf(one: Mapping[str, Any]) -> float:
         known = [row["documents"] for row in by_ivf], [row["processor_s"] for row in by_ivf]
         return at_size(*known, one["documents"])
@@ -113,13 +104,12 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
             "vectors by MiniLM's graph, short texts",
             CORE,
             "measured",
-            lambda one: at_documents(stages["encode"], "processor_s", one["documents"]),
+            lambda one: encoded["ours_s"] / int(encoded["size"].split()[0]) * one["documents"],
         ),
         ("BM25, short texts", CORE, "measured", lambda one: terms["ours_s"] / 10_000 * one["documents"]),
         ("exact graph", GPU, "assumed", on_device),
         ("exact graph, processor", CORE, "measured", lambda one: one["documents"] ** 2 / 2 * width / multiplied),
         ("graph by IVF", CORE, "measured", ivf),
-        ("labels of the training queries", CORE, "measured", labelled),
         ("exact search of the topics", GPU, "assumed", searched),
         (
             "exact search, processor",
@@ -127,12 +117,7 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
             "measured",
             lambda one: assumed["topics"] * one["documents"] * width / multiplied,
         ),
-        (
-            "rNN of the topics",
-            CORE,
-            "measured",
-            lambda one: assumed["topics"] * one_query * rows["corpus"][0]["threads"],
-        ),
+        ("rNN of the topics", CORE, "measured", lambda one: assumed["topics"] * reranked["ours_us"] / 1e6),
     ]
     steps = []
     for title, on, by, seconds in plan:
@@ -154,9 +139,6 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
         title: tuple(of(one) * one["documents"] / 1e9 for one in assumed["collections"])
         for title, of in bytes_of.items()
     }
-    gigabytes["in memory: a table of all vectors"] = tuple(
-        at_documents(stages["batch"], "RssAnon_MB", one["documents"]) / 1000 for one in assumed["collections"]
-    )
     return Sizes(assumed, tuple(steps), gigabytes)
 
 
@@ -173,3 +155,41 @@ def amount(value: float) -> str:
         if value >= least:
             return f"{value:{shown}}"
     return "< 0.001"
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it.
+
+    >>> [cell(value) for value in (None, 12345, 12345.6, 45.67, 1.2345, 0.00123, "aim")]
+    ['-', '12345', '12346', '45.7', '1.23', '0.0012', 'aim']
+    """
+    if value is None or value == "":
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    if value and abs(value) < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"
+
+
+def slope(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """The slope of the least-squares line through (log size, log cost): the power of the size that the cost grows with.
+
+    >>> round(slope([10, 100, 1000], [2, 200, 20000]), 6)
+    2.0
+    """
+    x, y = [math.log(size) for size in sizes], [math.log(cost) for cost in costs]
+    middle_x, middle_y = statistics.fmean(x), statistics.fmean(y)
+    above = sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True))
+    return above / sum((a - middle_x) ** 2 for a in x)
+
+
+def at_size(sizes: Sequence[float], costs: Sequence[float], size: float) -> float:
+    """The cost at another size, on the line of `slope`.
+
+    >>> round(at_size([10, 100, 1000], [2, 200, 20000], 1e4), 3)
+    2000000.0
+    """
+    middle = statistics.fmean(math.log(cost) for cost in costs)
+    distance = math.log(size) - statistics.fmean(math.log(size) for size in sizes)
+    return math.exp(middle + slope(sizes, costs) * distance)
