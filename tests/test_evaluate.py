@@ -15,6 +15,7 @@ from rnnreranker.data.qrels import load_qrels, named_protocol
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.runs import Run
+from rnnreranker.runs.head import with_new_head
 
 
 def judged(*rows: tuple[str, str, int]) -> pandas.DataFrame:
@@ -128,6 +129,15 @@ def test_missing_topics_score_nothing_and_common_topics_leave_them_out() -> None
     assert common.means.ravel().tolist() == pytest.approx([1 / 3, 1.0])
     with pytest.raises(InputError, match="no judged topic has entries in all 2 runs"):
         evaluate({"one": RUN.of_queries([0]), "other": RUN.of_queries([1])}, GRADED, common_topics=True)
+
+
+def test_a_run_in_memory_is_measured_in_the_order_of_the_file_that_it_writes(tmp_path: Path) -> None:
+    run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}})
+    tied = with_new_head(run, np.ones(3, dtype=bool), np.ones(3))
+    tied.write(tmp_path / "run.txt")
+    qrels = judged(("q1", "a", 1))
+    for one in (tied, Run.read(tmp_path / "run.txt")):
+        assert evaluate(one, qrels, "RR").means.tolist() == [[1.0]]
 
 
 def test_every_measure_sees_ties_as_trec_eval_sorts_them() -> None:

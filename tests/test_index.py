@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -282,6 +282,17 @@ def own_vectors(tmp_path: Path) -> np.ndarray:
 def indexed(folder: Path, *argv: str) -> Path:
     assert command.main([*argv, "--output", str(folder)]) == 0
     return folder
+
+
+def test_a_generator_may_use_the_array_of_its_vectors_again(tmp_path: Path, own_vectors: np.ndarray) -> None:
+    def documents() -> Iterator[tuple[str, str, np.ndarray]]:
+        array = np.empty(6, dtype=np.float32)
+        for row, vector in enumerate(own_vectors):
+            array[:] = vector
+            yield f"d{row}", "text", array
+
+    index = build_index(documents(), tmp_path / "out", parts=("dense",))
+    assert index.vectors.fetch(np.arange(30)).tolist() == own_vectors.tolist()
 
 
 def test_own_vectors_are_the_dense_part_and_no_encoder_is_loaded(

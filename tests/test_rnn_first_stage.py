@@ -109,6 +109,7 @@ def test_what_a_graph_cannot_take_is_refused(change: dict[str, Any], message: st
         ([[1.0, 1.0, 1.0], [2.0, 2.0]], "the scores of a query are equal"),
         ([[1.0, 1.0, 1.0], [2.0, 1.5]], None),
         ([[1, 1 / 2, 1 / 3, 1 / 4], [1, 1 / 2, 1 / 3]], "its scores follow from the rank, they are the same for all"),
+        ([[4, 3, 2, 1], [3, 2, 1]], "its scores follow from the rank, they are the same for all"),
         ([[1 / (60 + rank) for rank in range(1, 9)]], "its scores follow from the rank"),
         ([[float(10 - rank) for rank in range(6)]], "its scores follow from the rank"),
         ([[9.0, 8.0, 6.5, 6.0, 2.0, 1.0]], None),

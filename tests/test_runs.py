@@ -223,3 +223,11 @@ def test_ties_of_float32_are_by_descending_docid_in_files_and_dicts(tmp_path: Pa
         assert run.ranked("q") == ["c", "b", "a", "e", "d", "f"]
     assert read.to_dict() == made.to_dict() == columns.to_dict()
     assert {score for _, score in read["q"][:3]} == {float(np.float32(0.9))}
+
+
+def test_a_gap_in_one_query_of_a_run_without_scores_changes_nothing(tmp_path: Path) -> None:
+    lines = [f"q{query}\td{rank}\t{rank}" for query in (1, 2) for rank in (1, 2, 3, 4)]
+    whole = Run.read(file(tmp_path, "\n".join(lines), "whole.tsv"))
+    gap = Run.read(file(tmp_path, "\n".join(lines[:1] + lines[2:]), "gap.tsv"))
+    assert gap["q2"] == whole["q2"]
+    assert gap["q1"] == [("d1", 1.0), ("d3", 1 / 2), ("d4", 1 / 3)]

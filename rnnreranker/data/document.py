@@ -32,7 +32,7 @@ def vector_of(given: Any, where: str) -> np.ndarray:
     """
     try:
         with np.errstate(over="ignore"):  # an infinite value is refused below
-            vector = np.asarray(given, dtype=np.float32)
+            vector = np.array(given, dtype=np.float32)  # a copy: generators use their arrays again
     except (ValueError, TypeError):
         vector = np.empty(0, dtype=np.float32)
     if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():

@@ -171,13 +171,6 @@ def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
     return f"its first docid: {run.ranked(qids[0])[0]}; judged: {min(judged[qids[0]])}"
 
 
-def _as_trec_eval(run: Run) -> np.ndarray:
-    """(L,) int32: the rows of a run in trec_eval's order: by float32 score, then by docid, both descending."""
-    with np.errstate(over="ignore"):
-        single = run.scores.astype(np.float32)
-    return run.rows_as_trec_eval(single)
-
-
 def _measure(
     run: Run,
     topics: Sequence[str],
@@ -193,7 +186,7 @@ def _measure(
     import ir_measures
 
     values = np.zeros((len(topics), len(measures)))
-    query_of, rows = {qid: query for query, qid in enumerate(run.qids)}, _as_trec_eval(run)
+    query_of = {qid: query for query, qid in enumerate(run.qids)}
     deepest, floor = _depth(measures), _depth([one for one in measures if one.NAME not in TO_LAST_JUDGED])
     for first in range(0, len(topics), TOPICS):
         numbers = {topic: str(number) for number, topic in enumerate(topics[first : first + TOPICS], first)}
@@ -202,7 +195,7 @@ def _measure(
             if (query := query_of.get(topic)) is None:
                 continue
             begin, known = run.offsets[query], judged.get(topic, ())
-            docids = run.ids.of_rows(rows[begin : min(begin + deepest, run.offsets[query + 1])]).tolist()
+            docids = run.ids.of_rows(run.rows[begin : min(begin + deepest, run.offsets[query + 1])]).tolist()
             last = max((rank for rank, docid in enumerate(docids) if docid in known), default=0)
             docids = docids[: max(last + 1, floor)]
             if docids:

@@ -120,8 +120,8 @@ NEAR = 1e-5  # of the range of the scores: what a rule may be missed by, as scor
 def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
     """Why the scores of a run say nothing beyond its order, in words; None if they do.
 
-    All scores of every query are equal; or they follow from the rank: the same for all queries of 3 entries or more, or
-    of a lone query a straight line or 1 / (c + rank).
+    All scores of every query are equal; or they follow from the rank: the same for all queries of 3 entries or more,
+    counted from the first or from the last entry, or of a lone query a straight line or 1 / (c + rank).
 
     scores: (L,) float64 of a `Run`; offsets: (Q+1,) int64.
 
@@ -146,8 +146,9 @@ def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
         )
         return "its scores follow from the rank" if len(model) >= ALONE and straight else None
     inside = np.isin(queries, telling)
-    ranks = (np.arange(len(scores)) - np.repeat(offsets[:-1], counts))[inside]
-    same = np.abs(scores[inside] - model[ranks]).max() <= NEAR * (model[0] - model[-1])
+    numbers, near = np.arange(len(scores)), NEAR * (model[0] - model[-1])
+    above, below = numbers - np.repeat(offsets[:-1], counts), np.repeat(offsets[1:], counts) - numbers
+    same = any(np.abs(scores - model[ranks])[inside].max() <= near for ranks in (above, -below))
     return "its scores follow from the rank, they are the same for all queries" if same else None
 
 

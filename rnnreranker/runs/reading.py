@@ -98,9 +98,17 @@ def _read(
         return None
     if format == "msmarco":
         _doubt_third_column(read, path)
+        return without_gaps(read)
     elif ranks is not None:
         _doubt_ranks(queries, ranks, values, path)
     return read
+
+
+def without_gaps(run: Any) -> Any:
+    """The run with 1 / rank as scores, where ranks of a query count its entries from 1; equal ranks stay equal."""
+    ranks = np.cumsum(np.diff(run.scores, prepend=0) != 0)
+    ranks -= np.repeat(ranks[run.offsets[:-1]] - 1, np.diff(run.offsets))
+    return type(run)(run.qids, run.offsets, run.ids, run.rows, 1 / ranks)
 
 
 def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, path: object) -> None:

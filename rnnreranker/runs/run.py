@@ -86,18 +86,13 @@ class Run:
         """The run with ties of float32 scores by descending docid; tied scores become their float32 value."""
         with np.errstate(over="ignore"):
             single = self.scores.astype(np.float32)
-        queries = self.queries
+        queries, backwards = self.queries, self.rows[::-1]
         tied = (single[1:] == single[:-1]) & (queries[1:] == queries[:-1])
         if not tied.any():
             return self
         scores = np.where(np.append(tied, False) | np.append(False, tied), single, self.scores)
-        return Run(self.qids, self.offsets, self.ids, self.rows_as_trec_eval(single), scores)
-
-    def rows_as_trec_eval(self, scores: np.ndarray) -> np.ndarray:
-        """(L,) int32: the rows with ties of (L,) scores by descending docid, as trec_eval breaks them."""
-        queries, backwards = self.queries, self.rows[::-1]
-        tied = (scores[1:] == scores[:-1]) & (queries[1:] == queries[:-1])
-        return backwards[by_docid(tied[::-1], self.ids, backwards)][::-1]
+        rows = backwards[by_docid(tied[::-1], self.ids, backwards)][::-1]
+        return Run(self.qids, self.offsets, self.ids, rows, scores)
 
     def write(self, path: str | os.PathLike[str], tag: str = "rnnreranker", format: str = "trec") -> None:
         """Write a TREC or MS MARCO file, whole or not at all, gzipped if the name ends in .gz.
