@@ -178,6 +178,8 @@ def test_numbers_and_arrays_are_those_that_they_equal(world: Path) -> None:
         ([("d1",)], r"documents: entry 1 is \('d1',\); expected a name, a file, \(docid, text\) pairs"),
         ([("d1", "a"), ("d2", 5)], 'documents: entry 2: "text" is a int; expected a string'),
         ([("d1", "a", [1, 2]), ("d2", "b", "no")], "documents: entry 2: a vector that is no list of finite numbers"),
+        ([("d1", "a", ["1", "2"])], "documents: entry 1: a vector that is no list of finite numbers"),
+        ([("d1", "a", [True, False])], "documents: entry 1: a vector that is no list of finite numbers"),
         ([{"id": "d1", "title": "t"}], "documents: entry 1: keys .'id', 'title'.; expected"),
         (b"x", "documents: a bytes; expected a name"),
         ("", "documents: an empty name"),

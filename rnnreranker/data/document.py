@@ -31,10 +31,13 @@ def vector_of(given: Any, where: str) -> np.ndarray:
         InputError: no list or array of finite numbers, as a dict of words with weights.
     """
     try:
-        with np.errstate(over="ignore"):  # an infinite value is refused below
-            vector = np.array(given, dtype=np.float32)  # a copy: generators use their arrays again
-    except (ValueError, TypeError):
-        vector = np.empty(0, dtype=np.float32)
+        vector = np.asarray(given)
+    except ValueError:  # lists of other lengths in it
+        vector = np.empty(0)
+    if vector.dtype.kind not in "fiu":  # words, booleans, a dict
+        vector = np.empty(0)
+    with np.errstate(over="ignore"):  # an infinite value is refused below
+        vector = vector.astype(np.float32)  # a copy: a generator may use its array again
     if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
         raise InputError(f"{where}: a vector that is no list of finite numbers; expected [0.1, -0.2, …]")
     return vector
