@@ -58,15 +58,22 @@ def test_what_stands_for_arrays(kind: str) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_distances_for_scores_are_reported() -> None:
+@pytest.mark.parametrize("count", [5, 8, 60])
+@pytest.mark.parametrize("unit", [True, False])
+def test_distances_for_scores_are_reported(count: int, unit: bool) -> None:
     rng = np.random.default_rng(1)
-    vectors = rng.normal(size=(20, 8))
+    vectors = rng.normal(size=(4, 8))[rng.integers(0, 4, 400)] + 0.7 * rng.normal(size=(400, 8))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    distances = ((vectors - vectors[0]) ** 2).sum(axis=1)
-    with pytest.raises(DataWarning, match="give distances as -d"):
-        rerank_hits(vectors[0], vectors, distances)
-    for scores in (-distances, rng.normal(size=20), np.ones(20)):
-        rerank_hits(vectors[0], vectors, scores)
+    vectors *= 1 if unit else np.exp(0.15 * rng.normal(size=(400, 1)))
+    query = vectors[0] + 0.1 * rng.normal(size=8)
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1)
+    distances = np.linalg.norm(vectors - query, axis=1)
+    for far in (1 - vectors @ query, 1 - cosines, distances, distances**2):
+        best = np.argsort(far)[:count]
+        with pytest.raises(DataWarning, match="give distances as -d"):
+            rerank_hits(query, vectors[best], far[best])
+        for scores in (-far[best], 1 / (1 + far[best] - far.min()), rng.normal(size=count), np.ones(count)):
+            rerank_hits(query, vectors[best], scores)
 
 
 def test_params_that_are_neither_a_mapping_nor_rnn_params() -> None:

@@ -73,8 +73,8 @@ def rerank_hits(
         result = given_similarity(similarity, settings, base=known[first])
     else:
         query = query.astype(np.float32)
-        if known is not None and _falls(known, hits @ query):
-            notice("scores fall where the inner products with the query rise; higher is better: give distances as -d")
+        if known is not None and checks.fall([(known, query, hits)]):
+            notice(checks.FALL)
         first = np.argsort(-(hits.astype(np.float64) @ query if known is None else known), kind="stable")
         base = None if known is None else known[first][None]
         result = rnn_similarity(query[None], hits[first][None], settings, base=base)[0]
@@ -87,9 +87,3 @@ def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
     if isinstance(params, Mapping):
         return RnnParams.of(params, "params")
     return instance_of(RnnParams() if params is None else params, RnnParams, "params")
-
-
-def _falls(scores: np.ndarray, products: np.ndarray) -> bool:
-    """Whether scores fall nearly linearly where inner products rise."""
-    apart, other = scores - scores.mean(), products - products.mean()
-    return len(scores) >= 8 and float(apart @ other) < -0.9 * float(np.linalg.norm(apart) * np.linalg.norm(other))
