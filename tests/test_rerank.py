@@ -210,3 +210,18 @@ def test_few_queries_and_shared_candidates_say_nothing_of_vectors() -> None:
     same = Run.from_dict({qid: dict(run["q0"]) for qid in run})
     assert not mismatch(same, vectors, permuted)
     assert not mismatch(run, vectors, ArrayVectors(documents, [f"other{row}" for row in range(len(documents))]))
+
+
+def test_a_run_of_distances_is_reported_before_its_reranking() -> None:
+    run, queries, documents = _together(False)
+    source, vectors = ArrayVectors(documents), QueryVectors(tuple(run.qids), queries)
+    turned = Run.from_dict({qid: {docid: 1 - score for docid, score in run[qid]} for qid in run})
+    for count in (1, 40):
+        with pytest.warns(DataWarning, match="scores fall where similarities to the query rise") as caught:
+            RnnReranker(source).rerank(turned.of_queries(range(count)), vectors)
+        assert len(caught) == 1
+    lexical = _together(True)[0]
+    ranked = {qid: {docid: 1 / rank for rank, docid in enumerate(run.ranked(qid), 1)} for qid in run}
+    for sound in (run, lexical, Run.from_dict({qid: dict.fromkeys(dict(run[qid]), 1.0) for qid in run})):
+        assert not mismatch(sound, vectors, source)
+    assert not mismatch(Run.from_dict(ranked), vectors, source)

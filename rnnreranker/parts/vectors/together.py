@@ -8,6 +8,7 @@ import numpy as np
 
 from rnnreranker.base.command import notice
 from rnnreranker.parts.vectors.exact import all_finite
+from rnnreranker.rnn.checks import FALL, fall
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
@@ -25,10 +26,10 @@ UNIT, OTHER = 0.01, 0.2  # lengths differ from 1 at most by the first; a median 
 
 
 def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
-    """A sentence for a notice if the vectors do not belong together, else "".
+    """A sentence for a notice if the scores are distances or the vectors do not belong together, else "".
 
     Args:
-        run: its scores are not used; queries: in the order of their file; source: of the same dimension.
+        run: of the queries; queries: in the order of their file; source: of the same dimension.
     """
     row_of = {qid: row for row, qid in enumerate(queries.qids)}
     filled = [one for one in np.flatnonzero(np.diff(run.offsets)).tolist() if run.qids[one] in row_of]
@@ -37,12 +38,16 @@ def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
         (row_of[run.qids[one]], at) for one in looked_at for at in range(*run.offsets[one : one + 2])[:DEPTH]
     )
     rows = source.rows([str(run.docids[run.rows[at]]) for _, at in entries])
-    asked, rows = np.array([row for row, _ in entries])[rows >= 0], rows[rows >= 0]
+    asked, at = np.array(entries, dtype=np.int64).reshape(-1, 2)[rows >= 0].T
+    scores, rows = run.scores[at], rows[rows >= 0]
     if not len(rows):
         return ""
     distinct, owner = np.unique(asked, return_inverse=True)
     own, candidates = queries.vectors[distinct], source.fetch(rows)
     with np.errstate(over="ignore", invalid="ignore"):  # the user of the vectors reports those that are not finite
+        each = np.split(np.arange(len(rows)), np.flatnonzero(np.diff(owner)) + 1)
+        if fall((scores[its], query, candidates[its]) for its, query in zip(each, own, strict=True)):
+            return FALL
         if said := _other_lengths(own, candidates):
             return said
         apart = _are_apart(own, candidates, rows, owner)
