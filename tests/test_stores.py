@@ -154,6 +154,18 @@ def test_scores_of_a_fusion_show_another_order() -> None:
             rerank_returned(cosine, range(COUNT), long, values, QUERY)
 
 
+@pytest.mark.parametrize("metric", ["cosine", "dot_product", "l2"])
+def test_distances_of_any_metric_are_refused(metric: str) -> None:
+    long = VECTORS * np.linspace(0.5, 2, COUNT)[:, None].astype(np.float32)
+    cosines, distances = unit_of(long) @ unit_of(QUERY), np.linalg.norm(long - QUERY, axis=1)
+    own, order = metric_of("Haystack", metric, fused=True), r"are not in the order of .*, but in that of"
+    for far in (1 - cosines, 1 - long @ QUERY, distances, distances**2):
+        for count in (5, COUNT):
+            best = np.argsort(far)[:count]
+            with pytest.raises(InputError, match=f"{order} 'a distance'" if count == 5 else order):
+                rerank_returned(own, range(count), long[best], far[best], QUERY)
+
+
 # ---- Faiss
 
 

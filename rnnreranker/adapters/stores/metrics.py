@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
+from rnnreranker.rnn.checks import fall
 
 Kind = Literal["inner product", "cosine", "L2 distance"]
 INNER: Kind = "inner product"
@@ -72,7 +73,7 @@ class StoreMetric(NamedTuple):
         if self.fused:
             fits = {name: _agreement(scores, compared(known[name][0], query, rows)) for name in known}
             best = max(fits, key=fits.__getitem__)
-            if fits[self.name] < -0.8:
+            if fits[self.name] < -0.8 or (fits[self.name] < 0.99 and fall([(scores, query, rows)])):
                 best = "a distance"
             elif fits[self.name] >= 0.99 or fits[best] <= 0.9999:
                 return scores
