@@ -126,6 +126,21 @@ def test_docids_and_vectors_are_reranked_as_by_the_index_and_rerank_hits(
         assert [one["score"] for one in answer] == pytest.approx(similarities[:7].tolist())
 
 
+def test_distances_for_scores_are_reported_in_the_answer(client: TestClient, collection: ServedIndex) -> None:
+    docids = [f"d{number}" for number in range(30)]
+    vectors = collection.index.vectors.fetch(collection.index.vectors.rows(docids))
+    query = collection.vector_of("w1 w3")[0]
+    products = (vectors @ query).astype(float)
+    by_docids = {"query": "w1 w3", "docids": docids}
+    by_vectors = {"query_vector": query.tolist(), "vectors": vectors.tolist()}
+    for body in (by_docids, by_vectors):
+        answer = client.post("/rerank", json={**body, "scores": (-products).tolist()}).json()
+        assert len(answer["results"]) == 30
+        assert [one[:17] for one in answer["warnings"]] == ["scores fall where"]
+        for scores in (products.tolist(), None):
+            assert [*client.post("/rerank", json={**body, "scores": scores}).json()] == ["results"]
+
+
 def test_texts_are_reranked_for_clients_of_other_rerankers(client: TestClient, collection: ServedIndex) -> None:
     texts = list(TEXTS.values())[:12]
     vectors, query = collection.encode(texts, "documents"), collection.encode(["w1 w2"])[0]

@@ -19,6 +19,7 @@ import time
 import typing
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeVar
 
@@ -273,11 +274,26 @@ def say(message: str) -> None:
 
 def notice(message: str) -> None:
     """Report data that look wrong: a command prints `warning: MESSAGE` on stderr, Python calls raise `DataWarning`."""
-    if in_command() or is_command():
+    if (kept := _noticed.get()) is not None:
+        kept.append(shown(message))
+    elif in_command() or is_command():
         with of_command():
             say(f"warning: {message}")
     else:
         warnings.warn(shown(message), DataWarning, stacklevel=2)
+
+
+_noticed: ContextVar[list[str] | None] = ContextVar("noticed", default=None)
+
+
+@contextlib.contextmanager
+def notices() -> Iterator[list[str]]:
+    """The list that gets the notices of the block, in place of a report."""
+    before = _noticed.set(kept := [])
+    try:
+        yield kept
+    finally:
+        _noticed.reset(before)
 
 
 def put(result: object) -> None:

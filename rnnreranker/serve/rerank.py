@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from rnnreranker.base.command import notices
 from rnnreranker.base.errors import InputError, is_utf8, refuse
 from rnnreranker.base.method import choose
 from rnnreranker.rnn import RnnParams
@@ -12,12 +13,13 @@ from rnnreranker.rnn.hits import rerank_hits
 from rnnreranker.runs import Run
 from rnnreranker.search.searching import search
 from rnnreranker.serve.collection import ServedIndex
+from rnnreranker.serve.guard import sentence
 from rnnreranker.serve.question import QID, DocumentsBody, RerankBody, check_forms, check_work
 from rnnreranker.serve.request import Limits
 
 
 def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
-    """The answer to a request with docids or vectors: `results`, best first.
+    """The answer to a request with docids or vectors: `results`, best first, and `warnings`, if there are any.
 
     Docids with scores give the answer of `python -m rnnreranker.search --run`, without scores they are first ordered by
     the encoder; vectors give that of `rerank_hits`.
@@ -39,19 +41,22 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
         ),
         (len(set(body.docids or ())) < len(body.docids or ()), "docids has one twice: expected different ones"),
     )
-    if by_vectors:
-        params = rnn_of(body.rerank, count, limits)
-        order, similarities = rerank_hits(body.query_vector, body.vectors, body.scores, params)
-        results = list(zip(order.tolist(), similarities.tolist(), strict=True))
-    else:
-        docids = body.docids or []
-        row_of = {docid: row for row, docid in enumerate(docids)}
-        run = Run.from_dict({QID: dict(zip(docids, body.scores or [0.0] * count, strict=True))})
-        rerank: Any = body.rerank if body.scores is not None else ["encoder", body.rerank]
-        asked = collection.asked(str(body.query), run=run, rerank=rerank, hits=count)
-        results = [(row_of[docid], score) for docid, score in search(asked).as_written()[QID]]
+    with notices() as said:
+        if by_vectors:
+            params = rnn_of(body.rerank, count, limits)
+            order, similarities = rerank_hits(body.query_vector, body.vectors, body.scores, params)
+            results = list(zip(order.tolist(), similarities.tolist(), strict=True))
+        else:
+            docids = body.docids or []
+            row_of = {docid: row for row, docid in enumerate(docids)}
+            run = Run.from_dict({QID: dict(zip(docids, body.scores or [0.0] * count, strict=True))})
+            rerank: Any = body.rerank if body.scores is not None else ["encoder", body.rerank]
+            asked = collection.asked(str(body.query), run=run, rerank=rerank, hits=count)
+            results = [(row_of[docid], score) for docid, score in search(asked).as_written()[QID]]
     named: list[Any] = list(body.docids) if body.docids else [None] * count
-    return {"results": [{"index": row, "docid": named[row], "score": score} for row, score in results][: body.top_n]}
+    rows = [{"index": row, "docid": named[row], "score": score} for row, score in results]
+    warned = {"warnings": [sentence(InputError(one)) for one in said]} if said else {}
+    return {"results": rows[: body.top_n], **warned}
 
 
 def rerank_documents(collection: ServedIndex, body: DocumentsBody) -> dict[str, Any]:
