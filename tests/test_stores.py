@@ -357,6 +357,10 @@ def test_duckdb_refusals(duck: Any) -> None:
     lost = duck.sql("select id, case when id = '4' then null else vector end as vector, 0.5 as score from texts")
     with pytest.raises(InputError, match=r"1 of 30 hits have no vector \(first: '4'\); leave out rows where vector is"):
         rerank_duckdb(UNIT_QUERY, lost, function=function)
+    large = "select case when id = '4' then null else 9007199254740990 + id::bigint end as id, vector, 0.5 as score"
+    for rows in ((some := duck.sql(f"{large} from texts")), some.df(), some.fetchnumpy()):
+        with pytest.raises(InputError, match="1 of 30 rows have no id; leave out rows where id is null"):
+            rerank_duckdb(UNIT_QUERY, rows, function=function)
     with pytest.raises(InputError, match=r"rows is a list; expected connection\.sql\(\.\.\.\) itself"):
         rerank_duckdb(UNIT_QUERY, asked(duck, function).fetchall(), function=function)
 

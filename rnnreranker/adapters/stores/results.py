@@ -221,5 +221,7 @@ def rerank_duckdb(
         column_of("DuckDB", table, name, "select it, or name another") for name in (id, vector, score)
     )
     lost = f"leave out rows where {vector} is null"
+    if without := table.column(id).null_count:  # NumPy makes integers beside them floats
+        raise InputError(f"DuckDB: {without} of {len(ids)} rows have no {id}; leave out rows where {id} is null")
     order, scores = rerank_returned(own, ids.tolist(), vectors, values, query_vector, params, lost)
     return table.take(pyarrow.array(order)).append_column("rnn_score", pyarrow.array(scores))
