@@ -214,7 +214,7 @@ def rerank_duckdb(
     usual = str(function).lower().replace("list_", "array_").replace("dot_product", "inner_product")
     own = metric_of("DuckDB", usual)
     try:
-        table = pyarrow.table(rows)
+        table = pyarrow.table(rows.to_arrow() if hasattr(rows, "to_arrow") else rows)  # Polars: views cannot be taken
     except (TypeError, ValueError, pyarrow.ArrowException):
         raise InputError(f"DuckDB: rows is a {type(rows).__name__}; expected connection.sql(...) itself") from None
     ids, vectors, values = (
