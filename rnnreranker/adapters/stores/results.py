@@ -198,7 +198,7 @@ def rerank_duckdb(
     score: str = "score",
     params: Params = None,
 ) -> pyarrow.Table:
-    """The rows in their new order, best first, with s* in the column `rnn_score`.
+    """The rows in their new order, best first, with s* in the column `rnn_score`, in place of an earlier one.
 
     Args:
         query_vector: (d,).
@@ -224,4 +224,5 @@ def rerank_duckdb(
     if without := table.column(id).null_count:  # NumPy makes integers beside them floats
         raise InputError(f"DuckDB: {without} of {len(ids)} rows have no {id}; leave out rows where {id} is null")
     order, scores = rerank_returned(own, ids.tolist(), vectors, values, query_vector, params, lost)
-    return table.take(pyarrow.array(order)).append_column("rnn_score", pyarrow.array(scores))
+    kept = table.select([name for name in table.column_names if name != "rnn_score"])
+    return kept.take(pyarrow.array(order)).append_column("rnn_score", pyarrow.array(scores))
