@@ -70,6 +70,12 @@ def test_queries_and_documents_that_a_run_lacks() -> None:
         assert fuse(runs({"q": {}}, {"q": {}}), FuseParams(fuse=method))["q"] == []  # type: ignore[arg-type]
 
 
+def test_a_document_of_runs_of_weight_0_alone_has_no_mean() -> None:
+    one, other = runs({"q": {"a": -1.0, "b": -2.0}}, {"q": {"a": -9.0, "c": -9.0}, "lone": {"c": 1.0}})
+    fused = fuse([one, other], FuseParams(fuse="mean", weights="1,0"))
+    assert fused.to_dict() == {"q": {"a": -1.0, "b": -2.0}, "lone": {}}
+
+
 def test_equal_scores_stand_by_docid_and_stay_so_when_written(tmp_path: Path) -> None:
     """Scores that float32, in which trec_eval compares them, cannot tell apart are equal."""
     entries = {"q": dict.fromkeys(("a", "c", "b", "é", "Z"), 1.0)}

@@ -82,9 +82,9 @@ def fuse(
 
     Args:
         how: with as many weights w as runs; None = rrf. "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with
-            weights); "mean" = weighted mean score over the runs that have the document; "mean-zero" = over all runs;
-            "minmax" = sum of w (s - min) / (max - min) over a query's scores in a run; "zscore" = sum of w (s - mean) /
-            deviation. Equal scores of a query count w each in both.
+            weights); "mean" = weighted mean score over the runs that have the document, left out if their weights are 0;
+            "mean-zero" = over all runs; "minmax" = sum of w (s - min) / (max - min) over a query's scores in a run;
+            "zscore" = sum of w (s - mean) / deviation. Equal scores of a query count w each in both.
         hits: entries kept of every query; None = all.
         names: of the runs, in notices about runs that do not fit together; none = no notices.
 
@@ -106,7 +106,7 @@ def fuse(
         if method == "mean":
             of_entries = np.repeat(weights, [len(run.rows) for run in runs])[order]
             total = np.add.reduceat(of_entries, first)
-            scores = np.divide(scores, total, out=np.zeros_like(scores), where=total > 0)
+            scores, first = scores[total > 0] / total[total > 0], first[total > 0]
         elif method == "mean-zero":
             scores = scores / sum(weights)
     fused = Run.from_pairs(qids, Docids(docids), pairs[first], scores, "fuse: a fused score")
