@@ -86,6 +86,7 @@ def test_params_that_are_neither_a_mapping_nor_rnn_params() -> None:
             rerank_hits(query, vectors, None, params)  # type: ignore[arg-type]
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("query", "vectors", "scores", "message"),
     [
@@ -95,6 +96,14 @@ def test_params_that_are_neither_a_mapping_nor_rnn_params() -> None:
         (np.ones(4), np.ones((2, 4)), np.ones(3), r"scores=.*: expected finite numbers of shape \(2,\)"),
         (np.ones(4), np.ones((2, 4)), [1.0, np.nan], r"scores=.*: expected finite numbers of shape \(2,\)"),
         (None, np.ones((2, 4)), [1.0, 1e39], "similarities has shape .*, or NaN or infinite values"),
+        (
+            np.ones(4),
+            np.ones((2, 4)),
+            np.ma.masked_array([1.0, 2.0], [False, True]),
+            "scores: a masked array; expected",
+        ),
+        (np.ones(4) * 1e39, np.ones((2, 4)), [1.0, 2.0], "query"),
+        (np.ones(4), np.full((2, 4), 1e39), [1.0, 2.0], "NaN or infinite"),
         (np.ones(4), np.ones((2, 4)), [1.0, None], "scores: a list of object; expected numbers"),
         (np.ones(4), np.ones((2, 4)), ["a", "b"], "scores: a list of <U1; expected numbers"),
         ("text", np.ones((2, 4)), None, "query_vector: a str of <U4; expected numbers"),

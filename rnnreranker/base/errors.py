@@ -269,6 +269,8 @@ def array_of(values: Any, argument: str) -> np.ndarray:
             ) from None
     if given.dtype.name.startswith("bfloat16"):  # of ml_dtypes, as JAX has it
         given = given.astype(np.float32)
+    if np.ma.is_masked(values):
+        raise InputError(f"{argument}: a masked array; expected numbers for all, as values.filled(…) or without masked")
     if given.dtype.kind not in "fiu" and given.size:
         raise InputError(f"{argument}: a {type(values).__name__} of {given.dtype}; expected numbers")
     return given
