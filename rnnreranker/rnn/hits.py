@@ -29,6 +29,7 @@ class RerankedHits(NamedTuple):
     scores: np.ndarray
 
 
+@np.errstate(over="ignore", invalid="ignore")  # numbers beyond float32 are refused below
 def rerank_hits(
     query_vector: Any,
     vectors: Any,
