@@ -82,7 +82,7 @@ def fuse(
 
     Args:
         how: with as many weights w as runs; None = rrf. "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with
-            weights); "mean" = weighted mean score over the runs that have the document, left out if their weights are 0;
+            weights); "mean" = weighted mean of scores over the runs that have the document, none if of weight 0;
             "mean-zero" = over all runs; "minmax" = sum of w (s - min) / (max - min) over a query's scores in a run;
             "zscore" = sum of w (s - mean) / deviation. Equal scores of a query count w each in both.
         hits: entries kept of every query; None = all.
