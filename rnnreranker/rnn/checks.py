@@ -102,5 +102,5 @@ def _correlations(one: np.ndarray, others: np.ndarray) -> np.ndarray:
     """(m,) Pearson correlations of (n,) values with (m, n) others; 0 for constant ones."""
     one, others = one - one.mean(), others - others.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(one) * np.linalg.norm(others, axis=1)
-    found: np.ndarray = np.divide(others @ one, lengths, out=np.zeros(len(others)), where=lengths > 0)
-    return found
+    fitted: np.ndarray = np.divide(others @ one, lengths, out=np.zeros(len(others)), where=lengths > 0)
+    return fitted
