@@ -289,7 +289,8 @@ _noticed: ContextVar[list[str] | None] = ContextVar("noticed", default=None)
 @contextlib.contextmanager
 def notices() -> Iterator[list[str]]:
     """The list that gets the notices of the block, in place of a report."""
-    before = _noticed.set(kept := [])
+    kept: list[str] = []
+    before = _noticed.set(kept)
     try:
         yield kept
     finally:
