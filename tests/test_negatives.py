@@ -11,7 +11,16 @@ import pandas
 import pytest
 
 from rnnreranker import InputError, Run
-from rnnreranker.labels.negatives import NegativeParams, mine, mine_negatives, read_negatives, rows_of, suspicion
+from rnnreranker.labels.negatives import (
+    NegativeParams,
+    choose_filter,
+    mine,
+    mine_negatives,
+    read_negatives,
+    rows_of,
+    suspicion,
+)
+from rnnreranker.labels.request import choose_labeler
 from rnnreranker.negatives import main
 
 PAIRS = pandas.DataFrame(
@@ -40,6 +49,11 @@ def taken(how: str, threshold: float, **params: Any) -> dict[str, list[str]]:
     """Positive → its negatives."""
     mined = mine(PAIRS, suspicion(PAIRS, how) > threshold, NegativeParams(how, negatives=2, **params))  # type: ignore[arg-type]
     return mined.groupby("positive")["docid"].agg(list).to_dict()
+
+
+@pytest.mark.parametrize(("filter", "method"), [("rnn", "evidence"), ("joint", "joint")])
+def test_a_filter_has_the_defaults_of_its_labels(filter: str, method: str) -> None:
+    assert choose_filter(filter).similar == choose_labeler(method)
 
 
 def test_the_first_kept_negatives() -> None:

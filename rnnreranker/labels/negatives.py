@@ -7,7 +7,7 @@ comparable at one share of discarded pairs.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -83,12 +83,10 @@ def choose_filter(form: Form, of: str = "") -> ChosenFilter:
         written = Written.read(form)
         if written.name not in FILTERS:
             raise InputError(f"{written.name}: no such filter; {nearest(written.name, FILTERS)}")
-        own, rest = hints_of(NegativeParams), dict(written.params)
-        check_names(rest, [*own, SOURCE, *fields_of(find("labeler", "joint"))])
+        own, rest, method = hints_of(NegativeParams), dict(written.params), SIMILAR.get(written.name, "evidence")
+        check_names(rest, [*own, SOURCE, *fields_of(find("labeler", method))])
         mining = {name: rest.pop(name) for name in own if name in rest} | {"filter": written.name}
-        similar = choose_labeler(Written("joint", rest, written.preset))
-        similar = replace(similar, name=SIMILAR.get(written.name, "evidence"))
-        return ChosenFilter(NegativeParams.of(mining), similar)
+        return ChosenFilter(NegativeParams.of(mining), choose_labeler(Written(method, rest, written.preset)))
 
 
 @dataclass(frozen=True)
