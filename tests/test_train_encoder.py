@@ -12,10 +12,10 @@ import torch
 from labelers import soft_labels
 from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_source, make_topics, train_encoder
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
-from rnnreranker.train.coder import CandidateVectors, read_samples, start_encoder
+from rnnreranker.train.coder import CandidateVectors, CoderInputs, CoderLearner, read_samples, start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
 from rnnreranker.train.trainer import ranking_measures
@@ -148,11 +148,21 @@ def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source:
         ["q"], [["d5", "none", "d9", "d1", "d7"]], [[0] * 5], [[0, 0.5, 0, 0.25, 0.25]], [[False] * 4 + [True]]
     )
     samples, lost = read_samples(labels, source, 3, {"q"})
-    assert lost == 1
+    assert lost.tolist() == [1, 0, 0]
     assert samples[0].rows.tolist() == [5, 1, 7]
     assert samples[0].targets.tolist() == [0, 0.5, 0.5]
     vectors, positions = CandidateVectors(source, np.array([1, 5, 7])).distinct(torch.tensor([[5, 1, -1]]))
     assert np.allclose(vectors[positions[0, :2]], source.fetch(np.array([5, 1])), atol=2e-3)
+
+
+def test_candidates_that_the_index_lacks_are_reported(tiny: Path, source: VectorSource, topics: dict[str, str]) -> None:
+    docids = [["d1", "gone", "d2"], ["lost", "d2", "d3"], ["d3", "d4", "d5"], ["d6", "d7", "d8"]]
+    qids, first = [f"q{number}" for number in range(4)], [[True, False, False]] * 4
+    labels = soft_labels(qids, docids, [[1, 0, 0]] * 4, [[1, 0, 0]] * 4, first, {"method": "hard"})
+    params, start = TrainParams(validation_share=0.25), Start(str(tiny), "mean")
+    said = "lacks 2 candidates of the labels, 1 of them positive, so 1 query of 4 take no part"
+    with pytest.warns(DataWarning, match=said):
+        CoderLearner(start, params, CoderInputs(labels, source, topics))
 
 
 def test_ranks_and_measures() -> None:

@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.coder import (
@@ -101,17 +102,17 @@ class Sample(NamedTuple):
 
 def read_samples(
     labels: SoftLabels, source: VectorSource, candidates: int | None, qids: Collection[str]
-) -> tuple[list[Sample], int]:
-    """Samples of these queries, and the number of candidates without a vector.
+) -> tuple[list[Sample], np.ndarray]:
+    """Samples of these queries, and (3,) int64: candidates without a vector, positives of them, queries dropped.
 
     A query keeps its positives, candidates with probability, and others in order up to `candidates` (None = all).
     Queries without probability are dropped. InputError: no query remains.
     """
-    samples, lost = [], 0
+    samples, lost = [], np.zeros(3, dtype=np.int64)
     for one in (one for one in labels if one.qid in qids):
         rows, first = np.asarray(source.rows(one.docids), dtype=np.int64), one.positive | (one.targets > 0)
         kept = rows >= 0
-        lost += int((~kept).sum())
+        lost += ((~kept).sum(), (~kept & one.positive).sum(), not one.targets[kept].any())
         if candidates is not None:
             kept[np.flatnonzero(kept & ~first)[max(candidates - int((kept & first).sum()), 0) :]] = False
         targets = one.targets[kept].astype(np.float32)
@@ -257,6 +258,13 @@ class CoderLearner(RankedLearner):
         samples, lost = read_samples(labels, source, params.candidates, set(labels.qids) - held_out)
         checked, more_lost = read_samples(validation or labels, source, None, held_out)
         checked = checked[: params.validation_queries]
+        without, positives, dropped = (lost + more_lost).tolist()
+        if without:
+            notice(
+                f"the index lacks {counted(without, 'candidate')} of the labels, {positives} of them positive, so "
+                f"{counted(dropped, 'query', 'queries')} of {len({*labels.qids, *held_out})} take no part; give "
+                "the index that the run was made from"
+            )
         rows = torch.cat([one.rows for one in (*samples, *checked)]).unique().numpy()
         whole = params.random_negatives or params.refresh_every
         self._table = CandidateVectors(source, np.arange(len(source.docids)) if whole else rows)
@@ -276,7 +284,7 @@ class CoderLearner(RankedLearner):
             raise InputError(f"{argument('neutrality')}: none of its {len(rows)} documents is in the index")
         self._neutral[rows] = torch.tensor([*neutral.values()])
         made = {"labels": labels.metadata, "index": source.fingerprint, "training_queries": len(samples)}
-        made |= {"validation_queries": len(checked), "candidates_without_vector": lost + more_lost}
+        made |= {"validation_queries": len(checked), "candidates_without_vector": without}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
         super().__init__(start, params, made, [learnt, neutral, *start[1:]])
