@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 from tiny_encoder import WORDS, make_encoder, make_texts
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.data.document import Document
 from rnnreranker.encode import graph as graph_store
 from rnnreranker.encode.graph import FILES
@@ -135,6 +137,21 @@ def test_a_trained_dual_encoder_that_did_not_make_the_index_is_refused(tiny: Pat
         else:
             with pytest.raises(InputError, match="was trained as a dual encoder"):
                 open_query_encoder(how, index)
+
+
+def test_a_query_encoder_for_documents_of_another_encoder_is_reported(tiny: Path, home: Path, tmp_path: Path) -> None:
+    documents, made_by = (
+        [Document(docid, text) for docid, text in make_texts().items()],
+        Encoder.open(str(tiny), pooling="mean"),
+    )
+    write_index(documents, tmp_path / "index", [DensePart(made_by)])
+    trained, index = make_encoder(tmp_path / "trained", WORDS[::-1]), open_index(tmp_path / "index")
+    own, other = {"name": made_by.name, "fingerprint": made_by.fingerprint}, {"name": "x", "fingerprint": "y"}
+    for by in (own, other):
+        (trained / "training.json").write_text(json.dumps({"model": "query", "documents_by": by}))
+        said = pytest.warns(DataWarning, match="is for document vectors of x") if by is other else nullcontext()
+        with said:
+            open_query_encoder(QueryEncoding(f"{trained}:pooling=mean"), index)
 
 
 def test_an_encoder_that_has_changed_since_is_refused(tiny: Path, home: Path, tmp_path: Path) -> None:

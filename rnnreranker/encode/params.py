@@ -29,6 +29,7 @@ class EncoderParams(Params):
 
 
 RECORD = "training.json"  # in the folder of a trained model
+DOCUMENTS_BY = "documents_by"  # of a record: the encoder of the documents that a query encoder is trained for
 POOLINGS = hints_of(EncoderParams)["pooling"].words
 TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
 WHERE_GIVEN = ("document_type", "truncate_dim")  # among the settings of an encoder only where it is given

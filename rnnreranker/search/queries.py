@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.command import phase
+from rnnreranker.base.command import notice, phase
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, RnnrerankerError, argument
 from rnnreranker.base.files import read_json
 from rnnreranker.base.method import Form
 from rnnreranker.base.settings import Written
-from rnnreranker.encode.params import RECORD, EncoderParams
+from rnnreranker.encode.params import DOCUMENTS_BY, RECORD, EncoderParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,14 +145,28 @@ def open_query_encoder(how: QueryEncoding, index: Index) -> Encoder:
             f"{index.name}: the files of its encoder {name} have changed since; make the index again, or give "
             f"{argument('encoder')}"
         )
-    record, made_by = Path(name).expanduser() / RECORD, index.encoder.get("fingerprint", encoder.fingerprint)
-    trained = read_json(record, repair="train it again").get("model") if record.is_file() else ""
-    if trained == "dual" and made_by != encoder.fingerprint:
+    of_index, record = index.encoder, _record(name)
+    if record.get("model") == "dual" and of_index.get("fingerprint", encoder.fingerprint) != encoder.fingerprint:
         raise InputError(
             f"{argument('encoder', name)}: was trained as a dual encoder, so its document vectors are not those of "
             f"{index.name}; make an index with it"
         )
+    wanted = record.get(DOCUMENTS_BY, {})
+    if record.get("model") != "query" and _record(str(of_index.get("name", ""))).get("model") == "dual":
+        wanted = {"name": encoder.name, "fingerprint": encoder.fingerprint}
+    if all(wanted.get(key) and of_index.get(key, wanted[key]) != wanted[key] for key in ("name", "fingerprint")):
+        notice(
+            f"{argument('encoder', name)}: is for document vectors of {wanted['name']}, those of {index.name} are "
+            f"by {of_index['name']}; give the encoder of the index, or one trained for it"
+        )
     return encoder
+
+
+def _record(name: str) -> dict[str, Any]:
+    """The record of a trained encoder; empty without one."""
+    path = Path(name).expanduser() / RECORD
+    record: dict[str, Any] = read_json(path, repair="train it again") if name and path.is_file() else {}
+    return record
 
 
 def _encoder(how: QueryEncoding, index: Index) -> tuple[str, dict[str, Any], str | None]:

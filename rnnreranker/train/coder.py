@@ -26,6 +26,7 @@ from rnnreranker.encode.coder import (
     write_encoder,
     write_scorer,
 )
+from rnnreranker.encode.params import DOCUMENTS_BY
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import labeler_of
 from rnnreranker.methods.retrieve.dense import dense_run
@@ -53,6 +54,7 @@ class CoderInputs(NamedTuple):
         validation: labels of the validation queries; None = a share of the training queries.
         scorer: of candidates, trained with the encoder; None = the inner product.
         neutrality: by docid, in [0, 1]; other documents have 1.
+        made_by: name and fingerprint of the encoder of the documents, if the index says them.
     """
 
     labels: SoftLabels
@@ -61,6 +63,7 @@ class CoderInputs(NamedTuple):
     validation: SoftLabels | None = None
     scorer: ScorerParams | None = None
     neutrality: Mapping[str, float] | None = None
+    made_by: Mapping[str, str] | None = None
 
 
 def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
@@ -75,7 +78,9 @@ def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
     neutrality = neutrality_of(request.neutrality) if request.neutrality else None
     if bool(neutrality) != bool(weight):
         raise InputError(f"neutrality_weight={weight}: expected above 0 with {argument('neutrality')}, 0 without it")
-    return CoderInputs(labels, source, topics | texts, validation, request.scoring, neutrality)
+    encoder = index.settings.get("parts", {}).get("dense", {}).get("encoder") or {}
+    made_by = {key: str(encoder[key]) for key in ("name", "fingerprint") if key in encoder}
+    return CoderInputs(labels, source, topics | texts, validation, request.scoring, neutrality, made_by)
 
 
 def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, index_name: str) -> None:
@@ -252,7 +257,7 @@ class CoderLearner(RankedLearner):
     """
 
     def __init__(self, start: Start, params: TrainParams, inputs: CoderInputs, device: str = "cpu") -> None:
-        labels, source, topics, validation, scorer, neutrality = inputs
+        labels, source, topics, validation, scorer, neutrality, made_by = inputs
         held_out = held_out_of(labels.qids, params, validation)
         check_texts({*labels.qids, *held_out}, (), topics, {})
         samples, lost = read_samples(labels, source, params.candidates, set(labels.qids) - held_out)
@@ -285,6 +290,7 @@ class CoderLearner(RankedLearner):
         self._neutral[rows] = torch.tensor([*neutral.values()])
         made = {"labels": labels.metadata, "index": source.fingerprint, "training_queries": len(samples)}
         made |= {"validation_queries": len(checked), "candidates_without_vector": without}
+        made |= {DOCUMENTS_BY: made_by} if made_by else {}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
         super().__init__(start, params, made, [learnt, neutral, *start[1:]])
