@@ -113,6 +113,11 @@ def test_comparison_and_json(files: Path, capsys: pytest.CaptureFixture[str]) ->
         evaluate_runs(arguments[:1], **given, seed=-1)
 
 
+def test_judgements_without_a_positive_grade_are_reported() -> None:
+    with pytest.warns(DataWarning, match="none of 1 judgements has a grade of 1 or more"):
+        evaluate_run({"q1": {"a": 1.0}}, {"q1": {"a": 0}})
+
+
 def test_wrong_usage_is_refused_before_any_work(files: Path) -> None:
     run = str(files / "one.txt")
     with pytest.raises(InputError) as caught:

@@ -100,7 +100,7 @@ def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
             "no tokens in this index; add them with index --parts tokens",
         ),
         ([*index, *topics, *method, "collective:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
-        ([*index, "--topics", str(tmp_path / "few.tsv")], "9 queries and documents without a text"),
+        ([*index, "--topics", str(tmp_path / "few.tsv")], "9 queries without a text"),
     ):
         with pytest.raises(InputError, match=said):
             main([*words, *given])

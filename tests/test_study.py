@@ -199,7 +199,7 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ({"model": "query:seed=3"}, "arms=trained: seed: a study draws its own; give seeds, trainings of every arm"),
         ({"test_candidates": 2}, "test_candidates: means nothing to a study of the model query"),
         ({"test_topics": "t"}, "test_topics and test_qrels go together"),
-        ({"against": "a"}, "arms=trained: a: no such arm; known: trained"),
+        ({"against": "a"}, "against: a: no such arm; known: trained"),
         (
             {"arms": ["a:labels=evidnce"]},
             "arms=a:labels=evidnce: labels=evidnce: evidnce: no such labeler; did you",

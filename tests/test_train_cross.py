@@ -146,7 +146,7 @@ def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys
 def test_texts_that_are_missing_and_losses_that_are_no_numbers(world: Path, tiny: Path, tmp_path: Path) -> None:
     documents = (world / "documents.jsonl").read_text().splitlines(keepends=True)
     (world / "documents.jsonl").write_text("".join(documents[:40]))
-    with pytest.raises(InputError, match=r"\d+ queries and documents without a text \(first: document d\d+"):
+    with pytest.raises(InputError, match=r"\d+ documents without a text \(first: d\d+"):
         main(command(world, tiny, "--labels", str(world / "labels.parquet")))
     with pytest.raises(ParameterError, match="the loss is nan; try a lower learning_rate"):
         trained(tiny, tmp_path / "out", replace(QUICK, learning_rate=1e30))

@@ -22,8 +22,11 @@ def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:
     """
     if not isinstance(given, Mapping):
         return load_topics(given)
-    if not given or not all(isinstance(one, str) for pair in given.items() for one in pair):
-        raise InputError(f"topics: {len(given)} entries; expected at least one, query id → text, both texts")
+    if not given:
+        raise InputError("topics: no entries; expected at least one, query id → text")
+    for pair in given.items():
+        if not all(isinstance(one, str) for one in pair):
+            raise InputError("topics: entry {!r}: {!r}; expected query id → text, both texts".format(*pair))
     return dict(given)
 
 

@@ -161,6 +161,8 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
         vectors = opening.open_index(request.index).vectors
         alike = {name: redundancy(run, vectors) for name, run in runs.items()}
     notice_unjudged(runs, grades_of(qrels))
+    if qrels["relevance"].max() < 1:
+        notice(f"none of {len(qrels):,} judgements has a grade of 1 or more; expected lines of qid 0 docid grade")
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
         if missing:
             notice(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.command import counted
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import write_atomically
 from rnnreranker.labels.soft import SoftLabels
 
@@ -57,13 +58,15 @@ def check_texts(
     qids: Iterable[str], docids: Iterable[str], topics: Mapping[str, str], texts: Mapping[str, str]
 ) -> None:
     """Check that queries and documents have texts. InputError: how many have none, and the first."""
-    lost = [f"query {qid}" for qid in dict.fromkeys(qids) if qid not in topics]
-    lost += [f"document {docid}" for docid in dict.fromkeys(docids) if docid not in texts]
-    if lost:
-        raise InputError(
-            f"{len(lost)} queries and documents without a text (first: {lost[0]}); give the topics, and an index with "
-            "texts or --documents"
-        )
+    queries = [qid for qid in dict.fromkeys(qids) if qid not in topics]
+    documents = [docid for docid in dict.fromkeys(docids) if docid not in texts]
+    texts_of = f"{argument('index')} of an index with texts, or {argument('documents')}"
+    for lost, names, given in (
+        (queries, ("query", "queries"), f"{argument('topics')} that have them"),
+        (documents, ("document", "documents"), texts_of),
+    ):
+        if lost:
+            raise InputError(f"{counted(len(lost), *names)} without a text (first: {lost[0]}); give {given}")
 
 
 SIMILARITIES = tuple(round(step / 10, 1) for step in range(11))  # where bins of similarities begin and end

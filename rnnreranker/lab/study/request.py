@@ -204,7 +204,11 @@ class StudyRequest(ComputesOnDevices, Request):
     def chosen(self) -> list[Arm]:
         """The arms; InputError for a duplicate name, unknown settings, labels, negatives or arms."""
         names, made = [written.name for written in self.forms], list[Arm]()
-        refuse((not names, f"{argument('arms')}: expected an arm"))
+        beside = [one for one in (self.against or BASE).split(SIGN) if one not in (BASE, *names)]
+        refuse(
+            (not names, f"{argument('arms')}: expected an arm"),
+            (beside, f"{argument('against')}: {', '.join(beside)}: no such arm; {nearest(''.join(beside[:1]), names)}"),
+        )
         sources = ["", "random", *self.stages, *names]
         for number, written in enumerate(self.forms):
             with located(argument("arms", str(written))):

@@ -371,5 +371,5 @@ def labeler_of(metadata: Mapping[str, Any], inputs: Inputs) -> Any:
     except (InputError, KeyError, TypeError) as error:
         raise InputError(
             f"the labels do not say how they were made, or need other inputs than a training has ({error}); make them "
-            "again with python -m rnnreranker.labels"
+            "again with python -m rnnreranker.labels, from vectors, or train without what makes labels again"
         ) from None
