@@ -160,7 +160,7 @@ def test_candidates_that_the_index_lacks_are_reported(tiny: Path, source: Vector
     qids, first = [f"q{number}" for number in range(4)], [[True, False, False]] * 4
     labels = soft_labels(qids, docids, [[1, 0, 0]] * 4, [[1, 0, 0]] * 4, first, {"method": "hard"})
     params, start = TrainParams(validation_share=0.25), Start(str(tiny), "mean")
-    said = "lacks 2 candidates of the labels, 1 of them positive, so 1 query of 4 take no part"
+    said = "lacks 2 candidates of the labels, 1 of them positive; left out: 1 query of 4;"
     with pytest.warns(DataWarning, match=said):
         CoderLearner(start, params, CoderInputs(labels, source, topics))
 

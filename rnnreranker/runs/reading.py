@@ -99,7 +99,7 @@ def _read(
     if format == "msmarco":
         _doubt_third_column(read, path)
         return without_gaps(read)
-    elif ranks is not None:
+    if ranks is not None:
         _doubt_ranks(queries, ranks, values, path)
     return read
 

@@ -266,8 +266,8 @@ class CoderLearner(RankedLearner):
         without, positives, dropped = (lost + more_lost).tolist()
         if without:
             notice(
-                f"the index lacks {counted(without, 'candidate')} of the labels, {positives} of them positive, so "
-                f"{counted(dropped, 'query', 'queries')} of {len({*labels.qids, *held_out})} take no part; give "
+                f"the index lacks {counted(without, 'candidate')} of the labels, {positives} of them positive; left "
+                f"out: {counted(dropped, 'query', 'queries')} of {len({*labels.qids, *held_out})}; give "
                 "the index that the run was made from"
             )
         rows = torch.cat([one.rows for one in (*samples, *checked)]).unique().numpy()
