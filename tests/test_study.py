@@ -206,6 +206,7 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ),
         ({"arms": ["a:labels=arm"]}, "arms=a:labels=arm: labels=arm: name missing"),
         ({"arms": ["b:labels=arm:name=a", "a"]}, "arms=b:labels=arm:name=a: a: comes after it; put it before"),
+        ({"arms": ["b:start=minlm"]}, "encoder minlm: no such folder or model; did you mean minilm?"),
         ({"arms": ["a:family=b", "b"]}, "arms=a:family=b: family=b: is the name of an arm"),
         ({**LATE, "arms": ["a:prf=colbert"]}, "arms=a:prf=colbert: prf: give start, the arm that is searched with"),
         ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),

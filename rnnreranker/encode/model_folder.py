@@ -143,6 +143,12 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
     return ModelFolder(name, folder, _digest(folder) if weights else "", known.own_settings)
 
 
+def find_start(name: str, *, weights: bool = True) -> ModelFolder:
+    """The files of a model to train, an encoder of any kind; as `find_model`."""
+    kinds = (kind for kind in KINDS if known_model(name, kind))
+    return find_model(name, next(kinds, "encoder"), weights=weights)
+
+
 def known_model(name: str, kind: str = "encoder") -> Any:
     """The class of a name or hub id, None for others."""
     return next((one for one in methods(kind).values() if name in (one.name, one.hub or one.name)), None)

@@ -303,8 +303,7 @@ def start_of(name: str, what: str, wanted: int | None, kind: str = "AutoModel") 
     Raises:
         InputError: `wanted` is above the limit, missing weights, no encoder, a tokenizer that does not fit.
     """
-    kinds = (one for one in model_folder.KINDS if model_folder.known_model(name, one))
-    folder = model_folder.find_model(name, next(kinds, "encoder")).path
+    folder = model_folder.find_start(name).path
     path = folder / model_folder.read_settings(folder).transformer
     with model_folder.loading(path, what):
         model = load_whole(path, kind)

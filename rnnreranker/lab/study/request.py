@@ -16,9 +16,11 @@ from rnnreranker.base.method import Chosen, Form, choose, fields_of, find, metho
 from rnnreranker.base.settings import Params, Request, Written, hints_of, located, setting
 from rnnreranker.data.names import INDEX, QRELS
 from rnnreranker.data.splits import SETTINGS
+from rnnreranker.encode.model_folder import find_start
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
+from rnnreranker.train.models import NOTHING
 from rnnreranker.train.request import Training, TrainRequest, training_of
 
 if TYPE_CHECKING:
@@ -287,7 +289,8 @@ def check(request: StudyRequest) -> None:
     """Check a request before any work.
 
     Raises:
-        InputError: arguments that exclude each other, unknown methods or settings.
+        InputError: arguments that exclude each other, unknown methods, models or settings.
+        UnavailableError: a model that is not on this machine.
     """
     given = {name for name in ("test_topics", "test_qrels", "labelled_queries") if getattr(request, name) is not None}
     unread, model = "test_candidates" if request.fixed else "context", request.written.name
@@ -314,4 +317,6 @@ def check(request: StudyRequest) -> None:
     if request.encoder is None and not request.fixed:
         missing = f"{argument('encoder')} is missing: the model that the trainings begin with"
         raise InputError(f"{argument('model', model)}: {missing}")
-    _ = request.encoder and TrainRequest("model", model, encoder=request.encoder).start
+    names, starts = {arm.name for arm in request.chosen}, [arm.own.start for arm in request.chosen]
+    for start in {request.encoder, *starts} - {None, "", NOTHING, *names}:
+        find_start(TrainRequest("model", model, encoder=start).start.name, weights=False)
