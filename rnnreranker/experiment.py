@@ -18,6 +18,7 @@ from rnnreranker.base.command import interval
 from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument, refuse
 from rnnreranker.base.files import check_writable, write_json
+from rnnreranker.base.method import names
 from rnnreranker.base.settings import Request, asked, located, setting
 from rnnreranker.data.names import ENCODED, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
@@ -97,7 +98,7 @@ class System:
     @property
     def of_run(self) -> bool:
         """Whether the first stage is a file."""
-        return Path(self.first).expanduser().is_file()
+        return self.first not in names("retriever") and Path(self.first).expanduser().is_file()
 
     def __str__(self) -> str:
         return " > ".join([self.first + (f" by {self.fuse}" if self.fuse else ""), *self.rerank])
@@ -200,7 +201,8 @@ def measured(
     from rnnreranker.evaluate.protocols import protocol_of
 
     topics, judged = topics_of(request.topics), qrels_of(request.qrels)
-    protocol = protocol_of(judged, request.protocol)
+    judged = judged.copy(deep=False)
+    judged.attrs["protocol"] = protocol_of(judged, request.protocol)
     known = dict.fromkeys(judged["query_id"].tolist())
     if not (wanted := {qid: text for qid, text in topics.items() if qid in known}):
         raise InputError(f"{request.shown('qrels')}: judges none of the {len(topics)} topics; give their judgements")
@@ -210,10 +212,12 @@ def measured(
     searched_for = wanted if request.encoded_queries is None else topics  # rows of vectors are those of all topics
     request = dataclasses.replace(request, index=index, topics=searched_for)
     warm_up()
-    runs, times = searched(request, systems or usual_systems(request))
+    systems = systems or usual_systems(request)
+    depth = max(request_of(request, one).depth for one in systems)  # contexts are whole, whatever `hits`
+    runs, times = searched(dataclasses.replace(request, hits=depth), systems)
     judged = judged[judged["query_id"].isin(list(wanted))]
-    named = {str(one): run for one, run in runs.items()}
-    return request, evaluate_runs(named, judged, request.measures, protocol=protocol).scores, times
+    named = {str(one): run.head(request.hits) for one, run in runs.items()}
+    return request, evaluate_runs(named, judged, request.measures).scores, times
 
 
 def usual_systems(request: ExperimentRequest) -> list[System]:
@@ -286,7 +290,7 @@ def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
     chosen = {"retrieve": methods.retrievers, "rerank": methods.rerankers}
     about: dict[str, Any] = {
         kind: [
-            {"name": one.name, **one.params.to_dict(), **({"from": one.source} if one.takes_source else {})}
+            {"name": one.name, **one.params.to_dict(), **({"from": one.source, "queries": one.queries} if one.takes_source else {})}
             for one in of
         ]
         for kind, of in chosen.items()
@@ -318,7 +322,7 @@ def advice(scores: Scores, systems: Sequence[System]) -> tuple[System, str]:
             p = tests[best]["p_holm"]
             said = f"take {best}: {measure} {means[best]:.4f}, {gap} over {taken}, p {p:.2g} (Holm)"
             taken = best
-    off = "leave it off: no reranked system is told apart from" if counts else "nothing was reranked; take"
+    off = "leave it off: no reranked system is shown to be better than" if counts else "nothing was reranked; take"
     return taken, said or f"{off} {taken}, {measure} {means[taken]:.4f}"
 
 

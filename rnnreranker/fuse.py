@@ -65,6 +65,7 @@ def fuse_runs(
         ),
         (alone and method is not None, f"{argument('method', method)}: joins several runs, not one alone"),
         (twice, f"{', '.join(twice)}: given twice; give every run once, with weights to count one more"),
+        (to is not None and to.hits, f"{argument('aggregate', aggregate)}: hits is of search; give {argument('hits')}"),
         (hits < 1, f"{argument('hits', hits)}: expected an integer >= 1"),
     )
     how = fusion(method or USUAL, len(names), "method")

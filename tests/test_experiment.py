@@ -13,7 +13,7 @@ from scipy.stats import ttest_rel
 from rnnreranker import Index, Run, build_index, evaluate_run, run_experiment
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.evaluate.scores import Scores
-from rnnreranker.experiment import System, advice, main, split_at
+from rnnreranker.experiment import ExperimentRequest, System, advice, main, settings_of, split_at
 
 TOPICS = {f"q{number}": f"theme{number % 4} question" for number in range(24)}
 SYSTEMS = "dense | dense > rnn:context=20 | tf-idf+dense by minmax > rnn | {run} > rnn:k=4"
@@ -115,8 +115,8 @@ def test_a_system_is_read_around_quotes() -> None:
     [
         (0.05, 0.0, "take bm25+dense > rnn: nDCG@10 0"),
         (0.05, 0.05, "take bm25+dense > rnn > zhong: nDCG@10 0"),
-        (0.0, 0.0, "leave it off: no reranked system is told apart from bm25+dense, nDCG@10 0"),
-        (-0.05, 0.0, "leave it off: no reranked system is told apart from bm25+dense, nDCG@10 0"),
+        (0.0, 0.0, "leave it off: no reranked system is shown to be better than bm25+dense, nDCG@10 0"),
+        (-0.05, 0.0, "leave it off: no reranked system is shown to be better than bm25+dense, nDCG@10 0"),
     ],
 )
 def test_the_advice_is_the_best_system_that_is_told_apart(gain: float, second: float, said: str) -> None:
@@ -133,3 +133,26 @@ def test_the_advice_is_the_best_system_that_is_told_apart(gain: float, second: f
     taken, sentence = advice(scores, [System.read(name) for name in values])
     assert sentence.startswith(said)
     assert f" {taken}" in sentence
+
+
+@pytest.mark.filterwarnings("ignore::rnnreranker.base.errors.DataWarning")
+def test_contexts_are_whole_and_protocols_see_all_judgements(world: World) -> None:
+    how: dict[str, Any] = {"encoded_queries": world.queries, "hits": 5}
+    judged = {qid: {**own, "d00": 2} for qid, own in world.qrels.items()} | {"q99": {"d00": 2}}
+    table = run_experiment(
+        world.index, TOPICS, judged, systems="dense | dense > rnn:context=40", measures="R@5", protocol="dl", **how
+    )
+    runs = [world.index.search(TOPICS, "dense", rerank, **how) for rerank in (None, "rnn:context=40")]
+    judged.pop("q99")
+    expected = [evaluate_run(run, judged, "R@5", protocol="dl")["R@5"].item() for run in runs]
+    assert table["R@5"].tolist() == expected
+    request = ExperimentRequest(world.index, TOPICS, world.qrels)
+    ways = [System.read(f"dense > rnn:from=neighbours,queries={of}") for of in ("none", "run")]
+    assert [settings_of(request, way)["rerank"][0]["queries"] for way in ways] == ["none", "run"]
+
+
+def test_a_file_does_not_replace_the_retriever_of_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("dense", "run.txt"):
+        Path(name).write_text("")
+    assert [System(name).of_run for name in ("dense", "run.txt")] == [False, True]

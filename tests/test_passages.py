@@ -163,6 +163,7 @@ def test_fuse_makes_documents_of_one_run_or_of_several(tmp_path: Path, monkeypat
     ("words", "said"),
     [
         (["one.txt", "--aggregate", "max"], "--aggregate max: no such way; did you mean maxp?"),
+        (["one.txt", "--aggregate", "maxp:hits=9"], "--aggregate maxp:hits=9: hits is of search; give --hits"),
         (["one.txt", "--aggregate", "maxp:passage=:"], "no setting passage, did you mean passages?"),
         (
             ["one.txt", "--aggregate", "maxp", "--method", "mean"],
@@ -208,6 +209,8 @@ def test_search_ends_with_documents(index: list[str], tmp_path: Path) -> None:
     assert search_command([*flags, "--hits", "5"]) == 0  # 50 passages: all
     assert {qid: Run.read(out).ranked(qid) for qid in whole} == {qid: whole.ranked(qid)[:5] for qid in whole}
     assert out.read_text().split()[5] == "dense.rnn.maxp"
+    assert search_command([*flags, "--hits", "1"]) == 0  # rnn reads its whole context all the same
+    assert {qid: Run.read(out).ranked(qid) for qid in whole} == {qid: whole.ranked(qid)[:1] for qid in whole}
     assert search_command([*flags, "--aggregate", "maxp:hits=2", "--hits", "5", "--rerank", "none"]) == 0
     assert all(len(Run.read(out).ranked(qid)) <= 2 for qid in whole)
     assert out.read_text().split()[5] == "dense.none.maxp"

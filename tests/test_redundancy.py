@@ -92,3 +92,8 @@ def test_an_index_without_vectors_or_of_another_name_is_refused(files: Path) -> 
         (files / "small.yaml").write_text(SPEC.replace("INDEX", index))
         with pytest.raises(InputError, match=f"small.yaml:8: redundancy: {index}: no such index with a part dense"):
             read_spec(files / "small.yaml")
+
+
+def test_a_run_of_another_collection_is_refused() -> None:
+    with pytest.raises(InputError, match="none of the first 10 docids .* is in the index .first: x"):
+        redundancy(Run.from_dict({"q": {"x": 2.0, "y": 1.0}}), SOURCE)

@@ -231,3 +231,7 @@ def test_a_gap_in_one_query_of_a_run_without_scores_changes_nothing(tmp_path: Pa
     gap = Run.read(file(tmp_path, "\n".join(lines[:1] + lines[2:]), "gap.tsv"))
     assert gap["q2"] == whole["q2"]
     assert gap["q1"] == [("d1", 1.0), ("d3", 1 / 2), ("d4", 1 / 3)]
+
+
+def test_scores_beyond_float32_keep_their_order() -> None:
+    assert Run.from_dict({"q": {"a": 2e39, "b": 1e39}})["q"] == [("a", 2e39), ("b", 1e39)]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.errors import InputError
+
 if TYPE_CHECKING:
     import pandas
 
@@ -29,14 +31,18 @@ def redundancy(run: Run, vectors: VectorSource) -> pandas.DataFrame:
     with a zero vector, are ignored.
 
     Raises:
-        InputError: the vectors cannot be read.
+        InputError: no document is known, the vectors cannot be read.
     """
     import pandas
 
     figures: dict[str, tuple[float, float]] = {}
     head = run.head(DEPTH)
     distinct, numbers = np.unique(head.rows, return_inverse=True)
-    rows = vectors.rows(head.ids.of_rows(distinct).tolist())
+    docids = head.ids.of_rows(distinct).tolist()
+    rows = vectors.rows(docids)
+    if docids and rows.max() < 0:
+        known = f"none of the first {DEPTH} docids of the queries is in the index (first: {docids[0]})"
+        raise InputError(f"{known}; use the index that the run was made from")
     unit = np.zeros((len(rows), vectors.dimension))
     unit[rows >= 0] = vectors.fetch(rows[rows >= 0])
     lengths = np.linalg.norm(unit, axis=1)

@@ -6,7 +6,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import FORMATS, check_no_nul, open_bytes
 from rnnreranker.runs.arrow import as_numpy
 from rnnreranker.runs.columns import Docids, check_id, hold_words, numbered, shown_word
-
-if TYPE_CHECKING:
-    pass
 
 COLUMNS = {"trec": ("qid", "Q0", "docid", "rank", "score", "tag"), "msmarco": ("qid", "docid", "rank")}
 LARGEST = float(np.finfo(np.float32).max) + 2.0**102  # rounds to the largest float32: its shortest text lies above it
@@ -167,7 +164,7 @@ def _refuse(lines: Iterable[bytes], format: str | None, path: object) -> NoRetur
             raise InputError(
                 f"{where}: {received}; expected a finite number within float32 (±{LARGEST:.2g}) in column 5"
             )
-        if format == "msmarco" and not re.fullmatch(r"\+?0*[1-9]\d{0,17}", of["rank"], re.ASCII):
+        if format == "msmarco" and not re.fullmatch(r"0*[1-9]\d{0,17}", of["rank"], re.ASCII):
             raise InputError(f"{where}: rank {shown_word(of['rank'])}; expected a whole number from 1 in column 3")
         if (first := line_of.setdefault((of["qid"], of["docid"]), line)) != line:
             raise InputError(

@@ -87,7 +87,7 @@ class Run:
         with np.errstate(over="ignore"):
             single = self.scores.astype(np.float32)
         queries, backwards = self.queries, self.rows[::-1]
-        tied = (single[1:] == single[:-1]) & (queries[1:] == queries[:-1])
+        tied = (single[1:] == single[:-1]) & np.isfinite(single[1:]) & (queries[1:] == queries[:-1])
         if not tied.any():
             return self
         scores = np.where(np.append(tied, False) | np.append(False, tied), single, self.scores)

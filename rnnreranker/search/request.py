@@ -174,9 +174,8 @@ class SearchRequest(ComputesOnDevices, Request):
     @property
     def depth(self) -> int:
         """The number of candidates of a query: `hits`, or the largest context."""
-        if self.passages is not None:
-            return self.passages.hits or PASSAGES_PER_DOCUMENT * self.hits
-        return max([self.hits, *(getattr(one.params, "context", 0) for one in self.rerankers)])
+        hits = (self.passages.hits or PASSAGES_PER_DOCUMENT * self.hits) if self.passages else self.hits
+        return max([hits, *(getattr(one.params, "context", 0) for one in self.rerankers)])
 
     def check(self, *others: Fault) -> None:
         """Raise InputError with all faults that are visible before any work, and `others`, see `refuse`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from rnnreranker.methods.rerank.late import LateReranker
 from rnnreranker.parts.tokens.neighbours import Lexicon, neighbours_in
 from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.runs.head import order_by_score
-
-if TYPE_CHECKING:
-    pass
 
 NEEDS = {  # what queries and candidates are compared by → what is read
     "vectors": frozenset({"run scores", "query vectors", "vectors"}),
