@@ -287,14 +287,11 @@ def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | 
 def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
     """All settings of a system as plain values, defaults included."""
     methods = request_of(request, system)
-    chosen = {"retrieve": methods.retrievers, "rerank": methods.rerankers}
-    about: dict[str, Any] = {
-        kind: [
-            {"name": one.name, **one.params.to_dict(), **({"from": one.source, "queries": one.queries} if one.takes_source else {})}
-            for one in of
-        ]
-        for kind, of in chosen.items()
-    }
+    about: dict[str, Any] = {}
+    for kind, of in {"retrieve": methods.retrievers, "rerank": methods.rerankers}.items():
+        about[kind] = [{"name": one.name, **one.params.to_dict()} for one in of]
+        for one, own in zip(of, about[kind], strict=True):
+            own |= {"from": one.source, "queries": one.queries} if one.takes_source else {}
     if len(methods.retrievers) > 1:
         about["fuse"] = methods.fusion.to_dict()
     return about | {"run": system.first if system.of_run else None, "hits": request.hits}

@@ -21,7 +21,7 @@ import pytest
 
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.data.document import Document
-from rnnreranker.data.documents import load_documents
+from rnnreranker.data.documents import GivenDocuments, load_documents, texts_by_id
 from rnnreranker.data.qrels import load_qrels, qrels_of
 from rnnreranker.data.topics import load_topics
 
@@ -416,3 +416,15 @@ def test_topics_without_those_of_others(tmp_path: Path) -> None:
     for load, name in ((load_topics, some), (load_qrels, qrels)):
         with pytest.raises(InputError, match=r"no (topics|judgements)"):
             load(f"{name}:without:{name if load is load_topics else topics}")
+
+
+def test_backups_are_no_judgements_and_a_docid_has_one_text(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    for name, docid in (("test.tsv", "d1"), ("test.tsv.bak", "old"), ("test.v1.tsv", "older")):
+        written(tmp_path / "qrels" / name, f"query-id\tcorpus-id\tscore\nq\t{docid}\t1\n")
+    assert judged(tmp_path) == [["q", "d1", 1]]
+    twice = written(tmp_path / "d.jsonl", '{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
+    with pytest.raises(InputError, match=r"d\.jsonl:2: docid a a second time"):
+        texts_by_id(str(twice))
+    given = GivenDocuments.of({"a": {"id": "b", "text": "x"}})
+    assert [document.docid for document in given.documents] == ["a"]

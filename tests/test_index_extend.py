@@ -185,6 +185,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (["--append", more, "--documents", more], "--documents beside --append; leave it out"),
         (["--append", more, "--parts", "bm25", "--dtype", "float16"], "--parts and --dtype beside --append"),
         (["--append", more, "--address", "x"], "--address x goes with --backend dask or ray"),
+        (["--append", more, "--compute-dtype", "bfloat16"], "computed in float32; give --compute-dtype float32"),
         (["--append", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
         ([], "give --documents, what to make an index of, --append, what to add to the one in --output, or parts"),
     ):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.command import INTERRUPTED, STEP
+from rnnreranker.base.jobs import do_parts
 
 ROOT = Path(__file__).resolve().parent.parent
 SAID = f"{INTERRUPTED}\n"
@@ -131,3 +132,9 @@ def workers_of(leader: int) -> list[int]:
         if int(session) == leader and state != "Z" and int(path.parent.name) != leader:
             others.append(int(path.parent.name))
     return others
+
+
+def test_the_callers_own_process_keeps_ctrl_c() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    do_parts(len, [("part",)], workers=1, backend="loky", address=None, shown=iter)
+    assert signal.getsignal(signal.SIGINT) is before

@@ -143,6 +143,7 @@ def test_python_is_quiet_unless_asked(
         ({"retrieve": 5}, "retrieve=5: expected a text or Mapping or Written or Sequence or none"),
         ({"hits": 0, "device": 5}, "device=5: expected a text or none; hits=0: expected an integer >= 1"),
         ({"encoded_queries": [[1.0]]}, "encoded_queries=[[1.0]]: expected a text or Path or QueryVectors or ndarray"),
+        ({"topics": {"q": " "}}, "topics: entry 'q': ' '; expected query id → text, both texts, none empty"),
         ({"topics": {1: "text"}}, "topics: entry 1: 'text'; expected query id → text, both texts"),
         ({"encoded_queries": np.ones((3, 2))}, "encoded_queries: 3 rows for 2 topics; expected one for each"),
         ({"run": {"q1": {"d1": 1.0}}}, "run={'q1': {'d1': 1.0}}: expected a text or Path or Run or none"),
@@ -206,6 +207,10 @@ def test_documents_that_are_refused(documents: list, message: str, world: Path, 
             "device=5: .*compute_dtype=5: .*from_index=5: ",
         ),
         ({"encoder": 5, "parts": "dense"}, "encoder=5"),
+        (
+            {"encoder": "minilm", "parts": "dense", "documents": [("a", "x", [1.0])]},
+            "documents has vectors, which are used",
+        ),
     ],
 )
 def test_odd_arguments_of_a_build_are_one_line(tmp_path: Path, arguments: dict, message: str) -> None:

@@ -108,6 +108,11 @@ def test_a_graph_of_another_tool_is_read(tmp_path: Path) -> None:
     (folder / "pt_meta.json").write_text(json.dumps(plain))
     graph = open_neighbours(folder, open_vectors(tmp_path).fingerprint)
     assert graph.reciprocal(np.arange(5)).tolist()[1:4] == [[True, False], [False, False], [True, False]]
+    with pytest.raises(InputError, match="row -1; leave it out, it stands for an unknown docid"):
+        graph.neighbours(graph.rows(["d1", "x"]))
+    (tmp_path / "docid").write_text("".join(f"d{row}\n" for row in reversed(range(5))))
+    pytest.importorskip("npids")
+    assert [*open_neighbours(folder).docids] == [f"d{row}" for row in range(5)]  # its own, not those around it
 
 
 def _change(name: str, dtype: str, place: int, value: float) -> Callable[[Path], None]:

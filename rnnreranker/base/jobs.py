@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ def do_parts(
     waiting = iter(parts)
     if (first := next(waiting, None)) is None:
         return
-    calls = (joblib.delayed(_called)(do, part, in_command()) for part in itertools.chain([first], waiting))
+    calls = (joblib.delayed(_called)(do, part, in_command(), os.getpid()) for part in itertools.chain([first], waiting))
     options: dict[str, Any] = {"backend": "threading" if backend == "threads" else backend, "n_jobs": workers}
     with contextlib.ExitStack() as stack:
         if backend in CLUSTERS:
@@ -112,9 +112,9 @@ def _cluster(backend: str, workers: int, address: str | None, gpus: float) -> It
         close()
 
 
-def _called(do: Callable[..., Any], part: tuple[Any, ...], by_command: bool) -> None:
-    """Do a part in a worker, which ignores Ctrl-C if it is a process."""
-    if threading.current_thread() is threading.main_thread():
+def _called(do: Callable[..., Any], part: tuple[Any, ...], by_command: bool, caller: int) -> None:
+    """Do a part in a worker, which ignores Ctrl-C if it is a process of its own; caller: the process that asks."""
+    if os.getpid() != caller and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     with of_command() if by_command else contextlib.nullcontext():
         do(*part)
@@ -172,7 +172,7 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-@contextmanager
+@contextlib.contextmanager
 def alone(output: Path, waiting: str = "", *, doing: str = "") -> Iterator[bool]:
     """A block that one process at a time runs for an output, by the file `.NAME.lock`; yields whether it waited.
 
@@ -210,6 +210,6 @@ def alone(output: Path, waiting: str = "", *, doing: str = "") -> Iterator[bool]
     try:
         yield waited
     finally:
-        with suppress(OSError):  # the next process takes the file as it is; Windows removes it when it is free
+        with contextlib.suppress(OSError):  # the next process takes the file as it is; Windows removes it when free
             path.unlink()
         lock.release()

@@ -52,7 +52,18 @@ def texts_by_id(name: str, fields: Sequence[str] | None = None) -> Mapping[str, 
         with contextlib.suppress(UnavailableError):  # a store that cannot be made: the documents may be there
             return StoredTexts(name, fields_of(name, fields))
     documents = progress(load_documents(name, fields), unit="documents", what="read")
-    return {document.docid: document.text for document in documents}
+    return {document.docid: document.text for document in different(documents)}
+
+
+def different(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents; InputError for a docid that comes twice."""
+    seen = set[str]()
+    for document in documents:
+        if document.docid in seen:
+            where = document.where or "documents"
+            raise InputError(f"{where}: docid {document.docid} a second time; every document needs its own")
+        seen.add(document.docid)
+        yield document
 
 
 class StoredTexts(Mapping[str, str]):
@@ -105,7 +116,7 @@ class GivenDocuments:
         if hasattr(given, "columns"):  # pandas has NaN for an absent text
             given = given.astype(object).where(given.notna(), None).to_dict("records")
         if isinstance(given, Mapping):
-            given = [{"id": key, **(one if isinstance(one, Mapping) else {"text": one})} for key, one in given.items()]
+            given = [{**(one if isinstance(one, Mapping) else {"text": one}), "id": key} for key, one in given.items()]
         if not isinstance(given, Iterable) or isinstance(given, bytes) or getattr(given, "shape", None) == ():
             raise InputError(f"documents: a {type(given).__name__}; {EXPECTED}")
         documents = []

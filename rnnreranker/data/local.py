@@ -146,7 +146,8 @@ def _in_beir_layout(folder: Path) -> bool:
 
 
 def _qrels_file(folder: Path, split: str) -> Path:
-    files = {path.name.split(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))}
+    ends = (".tsv.gz", ".tsv")  # a plain file goes before its .gz; others, as backups, are none of ours
+    files = {path.name.removesuffix(end): path for end in ends for path in sorted((folder / "qrels").glob(f"*{end}"))}
     if not split or splits.is_split(split):
         split = "test" if "test" in files or len(files) != 1 else next(iter(files))
     if split not in files:

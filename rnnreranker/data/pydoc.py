@@ -14,7 +14,6 @@ from pathlib import Path
 
 from rnnreranker.base import files
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.files import read_json
 from rnnreranker.data.document import Document
 
 HERE = Path(__file__).parent
@@ -44,7 +43,7 @@ def fingerprint() -> str:
     key = files.fingerprint(python, *((HERE / name).read_bytes() for name in OWN_FILES))
     remembered = files.cache_home() / "digests" / f"pydoc-{key}.json"
     with contextlib.suppress(InputError):
-        known = read_json(remembered)
+        known = files.read_json(remembered)
         if isinstance(known, str) and re.fullmatch("[0-9a-f]{16}", known):
             return known
     digest = files.fingerprint(*([document.docid, document.text] for document in _documents()))

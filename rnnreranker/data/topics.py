@@ -25,8 +25,8 @@ def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:
     if not given:
         raise InputError("topics: no entries; expected at least one, query id → text")
     for pair in given.items():
-        if not all(isinstance(one, str) for one in pair):
-            raise InputError("topics: entry {!r}: {!r}; expected query id → text, both texts".format(*pair))
+        if not all(isinstance(one, str) and one.strip() for one in pair):
+            raise InputError("topics: entry {!r}: {!r}; expected query id → text, both texts, none empty".format(*pair))
     return dict(given)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.command import check_apart, phase, say
+from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import Share
@@ -47,8 +48,9 @@ def make_index(request: IndexRequest, output: Path) -> Built:
         made, threads = _makers(request, missing, settings, request.taken), request.threads
         if not made:
             return Built(output, _count(output), 0, [])
-        if documents is not None and request.backend != "threads" and request.taken is None:
-            encode_ahead(request.read(), made, request, work_of(output))
+        if documents is not None and request.backend != "threads":
+            new = [one for one in made if request.taken is None or one.name not in describe(request.taken)["parts"]]
+            encode_ahead(request.read(), new, request, work_of(output))
         if documents is None or there:
             inputs = {key: value for key, value in inputs.items() if value is not None}
             return add_parts(output, made, documents, threads=threads, inputs=inputs, count=_count(output))
@@ -104,6 +106,11 @@ def extend_index(output: Path, request: IndexRequest) -> Built:
             raise InputError(
                 f"{output}: an index of {has}, unlike {request.documents}; give documents of the same kind"
             )
+        encoded = {name: one.get("encoder") for name, one in described["parts"].items() if part(name).encoder}
+        computed = {one.get("computed", {}).get("dtype", EXACT) for one in encoded.values() if one}
+        if computed - {request.compute_dtype}:
+            were = f"{output}: its documents were computed in {' and '.join(sorted(computed))}"
+            raise InputError(f"{were}; give {argument('compute_dtype', ' or '.join(sorted(computed)))}")
         made = _makers(request, settings, settings, output)
         inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(request.documents))
         whole = itertools.chain(documents_of(output) if texts else documents_of_vectors(output), request.read())

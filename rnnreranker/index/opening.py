@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.runs import Run
 
-ENCODER = "minilm"
 MAKE = "python -m rnnreranker.index"
 BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
 
@@ -288,7 +287,7 @@ def build_index(
     documents: str | Path | Iterable[tuple[str, str]] | Iterable[tuple[str, str, Any]] | Mapping[str, Any],
     output: str | Path,
     parts: Form | Sequence[Form] = ("dense", "bm25"),
-    encoder: Form | Path = ENCODER,
+    encoder: Form | Path | None = None,
     device: str | None = None,
     *,
     compute_dtype: str = EXACT,
@@ -306,7 +305,7 @@ def build_index(
         documents: a name, a file, pairs (docid, text), triples with a vector, (d,) floats, {docid: text}, or records or
             a data frame with id, text and perhaps title and vector.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
-        encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
+        encoder: of the vectors, a name, a folder or `name:pooling=cls,…`; None = minilm, or vectors of the documents.
         device, compute_dtype: of the encoder, as in `devices_of`.
         threads: None = one per core; the index does not depend on it.
         overwrite: build existing parts again, and replace an index of other documents.
@@ -335,7 +334,7 @@ def build_index(
         given: Any = str(documents)
     else:
         given = GivenDocuments.of(documents, *filter(None, [asked_fields("documents", fields)]))
-    own = None if encoder == ENCODER else str(encoder) if isinstance(encoder, Path) else encoder
+    own = str(encoder) if isinstance(encoder, Path) else encoder
     request = IndexRequest(
         given,
         parts,

@@ -77,8 +77,8 @@ def fuse(
 ) -> Run:
     """One run with the documents of one or more, for the queries of all in order of first appearance.
 
-    A run without entries for a query does not count for it (with "mean-zero" as 0). Scores are rounded to float32, the precision of trec_eval;
-    ties by ascending docid.
+    A run without entries for a query does not count for it (with "mean-zero" as 0). Scores are rounded to float32, the
+    precision of trec_eval; ties by ascending docid.
 
     Args:
         how: with as many weights w as runs; None = rrf. "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with

@@ -42,10 +42,11 @@ def texts_for(
     if fields is None and index is not None:
         fields = index.fields
     if documents:
-        from rnnreranker.data.documents import load_documents
+        from rnnreranker.data.documents import different, load_documents
 
         read = progress(load_documents(documents, fields), unit="documents", what="read")
-        return {document.docid: document.text for document in read if document.docid in wanted}
+        chosen = (document for document in read if document.docid in wanted)
+        return {document.docid: document.text for document in different(chosen)}
     if index is None or index.texts is None:
         return {}
     return texts_of(index.texts, sorted(wanted))

@@ -50,7 +50,7 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
             docids = body.docids or []
             row_of = {docid: row for row, docid in enumerate(docids)}
             run = Run.from_dict({QID: dict(zip(docids, body.scores or [0.0] * count, strict=True))})
-            rerank: Any = body.rerank if body.scores is not None else ["encoder", body.rerank]
+            rerank: Any = body.rerank if body.scores is not None else [f"encoder:context={count}", body.rerank]
             asked = collection.asked(str(body.query), run=run, rerank=rerank, hits=count)
             results = [(row_of[docid], score) for docid, score in search(asked).as_written()[QID]]
     named: list[Any] = list(body.docids) if body.docids else [None] * count

@@ -72,8 +72,11 @@ class NeighbourGraph(HasDocids):
         """(n, k) uint32 edges and (n, k) float16 weights of (n,) rows, copied; k = K if it is None or larger.
 
         Raises:
-            InputError: neighbours beyond the last document, weights that are NaN or infinite.
+            InputError: row -1, of an unknown docid; neighbours beyond the last document, weights that are NaN or
+                infinite.
         """
+        if (np.asarray(rows) < 0).any():
+            raise InputError(f"{self.path}: row -1; leave it out, it stands for an unknown docid")
         edges, weights = (np.asarray(one).take(rows, axis=0)[:, :k] for one in (self.edges, self.weights))
         if (wrong := (edges >= len(self)) | ~np.isfinite(weights)).any():
             row = np.asarray(rows)[wrong.any(axis=1)][0]
@@ -124,7 +127,7 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
     if folder.name == PART:
         check_files(folder.parent, PART)
     count, k, origin = _described(folder / META)
-    around = (folder.parent / name for name in ("ids", "docid"))
+    around = (folder.parent / name for name in ("ids", "docid") if origin.docids)
     ids, docids = docnos_of(folder, *around)
     if len(ids.names) != count:
         raise InputError(f"{folder}: a graph of {count} documents, but {docids} has {len(ids.names)} docids; {REPAIR}")

@@ -46,7 +46,7 @@ def exact_search(
             products = vectors.astype(np.float64)
             products *= own[:, None]
             true = products.sum(axis=2)  # rows as `inner_products` sums them
-            order = _best_first(true, candidates, docids)[:, :hits]
+            order = best_first(true, candidates, docids)[:, :hits]
             true, candidates = np.take_along_axis(true, order, axis=1), np.take_along_axis(candidates, order, axis=1)
             settled = np.ones(len(own), dtype=bool)
             if count < len(docids):
@@ -155,23 +155,16 @@ def inner_products(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
-    """(n,) positions that put scores in descending order, ties by docid.
+    """(Q, n) positions that put the (Q, n) scores of each line in descending order, ties by docid.
 
-    >>> best_first(np.array([1.0, 2.0, 1.0]), np.array([0, 1, 2]), ["b", "c", "a"]).tolist()
-    [1, 2, 0]
+    >>> best_first(np.array([[1.0, 2.0, 1.0]]), np.array([[0, 1, 2]]), ["b", "c", "a"]).tolist()
+    [[1, 2, 0]]
     """
-    order = np.argsort(-scores, kind="stable")
-    if np.any(np.diff(scores[order]) == 0):
-        names = [docids[row] for row in rows]
-        order = np.array(sorted(range(len(rows)), key=lambda i: (-scores[i], names[i])), dtype=np.int64)
-    return order
-
-
-def _best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
     order = np.argsort(-scores, axis=1, kind="stable")
     ordered = np.take_along_axis(scores, order, axis=1)
     for line in np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)).tolist():
-        order[line] = best_first(scores[line], rows[line], docids)
+        own = [(-score, docids[row]) for score, row in zip(scores[line], rows[line], strict=True)]
+        order[line] = sorted(range(len(own)), key=own.__getitem__)
     return order
 
 

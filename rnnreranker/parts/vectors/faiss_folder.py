@@ -122,7 +122,7 @@ class FaissVectors(VectorSource):
                 scores, rows = (one[0] for one in self._index.search(query[None], hits))
             kept = rows[rows >= 0]
             true = inner_products(query, self.fetch(kept)) if self.exact else scores[rows >= 0].astype(np.float64)
-            order = best_first(true, kept, self.docids)
+            order = best_first(true[None], kept[None], self.docids)[0]
             return true[order], kept[order]
 
         with ThreadPoolExecutor(threads, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
