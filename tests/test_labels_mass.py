@@ -163,6 +163,14 @@ def test_the_mass_is_learnt_before_labels_are_made(made: Collection) -> None:
         make_labels(**given, validation_qrels=validation)
 
 
+@pytest.mark.parametrize("known", [{"share": 0.9}, {"threshold": 0.2}])
+def test_a_given_number_stays_and_the_other_is_learnt(made: Collection, known: dict[str, float]) -> None:
+    learner = made.labeler(labels=LabelParams(mass="confident", **known))  # type: ignore[arg-type]
+    learnt, _ = learn_mass(learner, made.run, judged(made.topics))
+    assert learnt.to_dict() | known == learnt.to_dict()
+    assert None not in (learnt.share, learnt.threshold)
+
+
 def test_what_cannot_be_learnt_is_said(made: Collection) -> None:
     near = judged(made.topics)
     share = LabelParams(mass="share")

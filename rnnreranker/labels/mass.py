@@ -245,7 +245,7 @@ SEVERAL = 0.5  # of the queries must have several positives for their judgements
 
 @phase("learning the mass")
 def learn_mass(labeler: Labeler, run: Run, validation: Judged) -> tuple[LabelParams, dict[str, Any]]:
-    """The share of probability that leaves the positives, and with mass=confident the threshold of similarity.
+    """The share of probability that leaves the positives, and with mass=confident the threshold, where not given.
 
     If half of the validation queries have several positives, the share is `likeliest_share`, else `best_share` of
     `held_out_losses`, which needs vectors. The threshold is `even_threshold`; unjudged candidates count as not
@@ -262,7 +262,8 @@ def learn_mass(labeler: Labeler, run: Run, validation: Judged) -> tuple[LabelPar
         InputError: no validation query with candidates, or a loss without vectors.
     """
     assert isinstance(labeler, VectorLabeler)
-    confident = labeler.label_params.mass == "confident"
+    given = labeler.label_params
+    confident = given.mass == "confident"
     numbers = {qid: number for number, qid in enumerate(run.qids) if validation.get(qid)}
     qids = sorted(numbers, key=lambda qid: (fingerprint("mass", qid), qid))[:MOST]  # whatever their order
     if not qids:
@@ -270,13 +271,13 @@ def learn_mass(labeler: Labeler, run: Run, validation: Judged) -> tuple[LabelPar
     chosen, run = {qid: validation[qid] for qid in qids}, run.of_queries([numbers[qid] for qid in qids])
     several = sum(len(positives) > 1 for positives in chosen.values())
     about: dict[str, Any] = {"by": "judgements", "queries": len(qids), "several": several}
-    threshold: float | None = None
+    threshold, share = given.threshold, given.share
     if confident or several >= SEVERAL * len(qids):
         cases = hidden_positives(labeler, run, chosen)
-        threshold = even_threshold(cases) if confident else None
-        share = likeliest_share(cases, -np.inf if threshold is None else threshold)
-        if confident and threshold is None:
+        if confident and threshold is None and (threshold := even_threshold(cases)) is None:
             share = threshold = 0.0
+        if share is None:
+            share = likeliest_share(cases, -np.inf if threshold is None else threshold)
     else:
         values = held_out_losses(listwise(labeler, run, chosen))
         share, means = best_share(values), values.mean(axis=1).round(6).tolist()
@@ -284,7 +285,7 @@ def learn_mass(labeler: Labeler, run: Run, validation: Judged) -> tuple[LabelPar
     above = f", to candidates of similarity {threshold:.3f} and more" if share and threshold else ""
     of_queries = f"{about['by']} of {len(qids)} queries, {several} with several positives"
     say(f"mass learnt by {of_queries}: share {share:.3f}{above}")
-    return dataclasses.replace(labeler.label_params, share=share, threshold=threshold), about
+    return dataclasses.replace(given, share=share, threshold=threshold), about
 
 
 def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:
