@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rnnreranker import InputError, SoftLabels
+from rnnreranker import InputError, Run, SoftLabels, make_labels
 from rnnreranker.base.settings import Written
 from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.labels.__main__ import main
@@ -54,3 +55,18 @@ def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> Non
     assert (untold.metadata.get("device"), told.metadata["device"]) == (None, "cpu")
     with pytest.raises(InputError, match="--device nowhere: torch has no device nowhere"):
         main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
+
+
+def test_a_teacher_reads_a_changed_file_of_texts_again(world: Path, tmp_path: Path) -> None:
+    how = Written("teacher", {"teacher": "cross-encoder", "model": str(world / "one"), "n_max": None})
+
+    def scores(name: str, text: str) -> list[float]:
+        (tmp_path / name).write_text("".join(json.dumps({"id": docid, "text": text + docid}) + "\n" for docid in "12"))
+        run, given = Run.from_dict({"q": {"1": 2.0, "2": 1.0}}), {"documents": str(tmp_path / name)}
+        found: list[float] = make_labels(
+            run, {"q": {"1": 1}}, method=how, topics={"q": "w1 w2"}, **given
+        ).scores.tolist()
+        return found
+
+    before, after = scores("one.jsonl", "w3 w"), scores("one.jsonl", "w4 w5 w")
+    assert before != after == scores("other.jsonl", "w4 w5 w")

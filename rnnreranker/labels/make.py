@@ -96,7 +96,7 @@ class Job:
     def texts(self) -> Mapping[str, str]:
         """Texts by docid, of candidates and positives at least."""
         if self.documents is not None:
-            return texts_of_all(self.documents, self.fields)
+            return texts_of_all(self.documents, self.fields, self._digest_of_texts())
         return self.some_texts([*self.run.docids, *itertools.chain(*self.judged.values())])
 
     def some_texts(self, docids: Collection[str]) -> dict[str, str]:
@@ -136,7 +136,7 @@ class Job:
         yield self.topics
 
 
-texts_of_all = lru_cache(maxsize=1)(texts_by_id)
+texts_of_all = lru_cache(maxsize=1)(lambda name, fields, _digest: texts_by_id(name, fields))
 
 
 def open_job(
