@@ -137,6 +137,15 @@ def test_labels_of_a_scorer(made: Path, tmp_path: Path) -> None:
     assert "index" not in found.metadata
 
 
+def test_labels_are_of_a_scorer_that_was_trained_again(made: Path, tmp_path: Path) -> None:
+    how = ["--method", f"term-weight:weights=scorer,scorer={tmp_path / 'scorer'}"]
+    for rate in ("0.01", "0.02"):
+        assert trained(made, tmp_path / "scorer", "--learning-rate", rate, "--epochs", "1") == 0
+        assert labelled(made, tmp_path / "labels.parquet", *how) == 0
+        labels = SoftLabels.read(tmp_path / "labels.parquet")
+        assert labels.metadata["scorer"] == TermScorer(tmp_path / "scorer").digest
+
+
 def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no rnnreranker-term-scorer; expected a folder of"):
         _ = TermScorer(tmp_path).loaded

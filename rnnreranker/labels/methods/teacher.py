@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Chosen, choose
 from rnnreranker.base.settings import Params, Written, context_setting, setting
+from rnnreranker.encode.model_folder import content_of
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import ContextLabeler, JudgedContext, Source
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
@@ -162,12 +164,11 @@ class TermWeightLabeler(ContextLabeler):
         return needs - {"terms"} | {"texts"} if params.weights == "scorer" else needs
 
     def describe(self) -> dict[str, Any]:
-        scorer = _scorer_of(self.params.scorer)
-        return super().describe() | ({} if scorer is None else {"scorer": scorer.digest})
+        return super().describe() | ({} if self._scorer is None else {"scorer": self._scorer.digest})
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         text = self.inputs.topics[one.qid]
-        if (scorer := _scorer_of(self.params.scorer)) is None:
+        if (scorer := self._scorer) is None:
             [query] = self._weights.of_texts([text])
             documents = self._weights.of_documents(one.rows)
         else:
@@ -182,12 +183,15 @@ class TermWeightLabeler(ContextLabeler):
     def _weights(self) -> CollectionWeights:
         return CollectionWeights(self.inputs.terms)
 
+    @cached_property
+    def _scorer(self) -> TermScorer | None:
+        path = self.params.scorer
+        return None if path is None else _scorer_of(path, content_of(Path(path).expanduser()))
+
 
 @lru_cache(maxsize=1)
-def _scorer_of(path: str | None) -> TermScorer | None:
-    """The scorer that all shards of a process share, None without a path."""
-    if path is None:
-        return None
+def _scorer_of(path: str, _content: str) -> TermScorer:
+    """The scorer that all shards of a process share."""
     from rnnreranker.encode.words.scorer import TermScorer
 
     return TermScorer(path)
