@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 from labelers import soft_labels
-from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_source, make_topics, train_encoder
+from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, WORDS, make_source, make_topics, train_encoder
 
 from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.encode import Encoder
+from rnnreranker.encode.coder import load_query_encoder, write_encoder
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.coder import CandidateVectors, CoderInputs, CoderLearner, read_samples, start_encoder
@@ -48,6 +50,16 @@ def make_labels(qids: range = range(QUERIES)) -> SoftLabels:
 
 
 QUICK = TrainParams(batch_size=8, epochs=3, learning_rate=1e-3, dropout=0.0, warmup=0.0)
+
+
+def test_a_cut_of_training_queries_leaves_the_limit_of_the_encoder(tiny: Path, tmp_path: Path) -> None:
+    encoder, tokens, _ = load_query_encoder(str(tiny), DIMENSION, pooling="mean", max_tokens=8)
+    write_encoder(tmp_path / "out", encoder)
+    text = " ".join(WORDS[:30])
+    assert len(tokens.cut([text])[0]) == 8
+    written, start = Encoder.load(str(tmp_path / "out")), Encoder.load(str(tiny), pooling="mean")
+    assert written.max_length == start.max_length
+    np.testing.assert_allclose(written.encode([text]), start.encode([text]), atol=1e-6)
 
 
 @pytest.mark.long

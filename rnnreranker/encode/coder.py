@@ -104,7 +104,7 @@ def load_query_encoder(
         name: as in `find_model`; dimension: of the document vectors.
         pooling, normalize, dropout: override the model's files; learn_temperature: whether training changes it.
         inverse_temperature: factor of scores; None = 1, or 20 for vectors of length 1.
-        max_tokens: length of queries with special tokens; None = that of the model's files.
+        max_tokens: of training queries, special ones included; None = the model's own limit, which it keeps.
 
     Raises:
         InputError, UnavailableError: as `find_model`; pooling that is not mean or cls, layers after pooling.
@@ -131,8 +131,8 @@ def load_query_encoder(
             config_kwargs={} if dropout is None else dict.fromkeys(DROPOUTS, dropout),
             do_lower_case=own.lowercase,
         )
-    limit = min(value for value in (text.max_seq_length, own.max_length, max_tokens, 512) if value)
-    text.max_seq_length = own.max_length or limit  # as before, where its files say so
+    usual = min(value for value in (text.max_seq_length, own.max_length, 512) if value)
+    limit, text.max_seq_length = min(usual, max_tokens or usual), own.max_length or usual
     if getattr(text.model, "pooler", None) is not None:
         text.model.pooler.requires_grad_(False)  # plays no part in the vector
     hidden, kept, layers = int(text.model.config.hidden_size), own.truncate_dim, list[Any]()
