@@ -95,6 +95,16 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: 
     assert found.loss(batch).item() == pytest.approx(np.mean(losses), rel=1e-4)
 
 
+def test_a_named_model_keeps_its_prompts(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of this model name none."""
+    from rnnreranker.train.text import DualLearner
+
+    monkeypatch.setattr("rnnreranker.encode.model_folder._from_hub", lambda *hub: tiny)
+    found = DualLearner(Start("multilingual-e5-small"), QUICK, inputs(), "cpu")
+    assert found.model.prompts == Encoder.load("multilingual-e5-small").prompts
+    assert found.model.prompts == {"query": "query: ", "document": "passage: "}
+
+
 def pool(qid: str, others: int) -> Labels:
     """A positive p and candidates c0, c1, …, of which c0 is known to be half as relevant."""
     docids = ["p", *(f"c{place}" for place in range(others))]

@@ -32,7 +32,6 @@ from rnnreranker.encode.model_folder import (
     ModelSettings,
     TextKind,
     loading,
-    read_settings,
     words_of,
 )
 from rnnreranker.encode.params import LateEncoderParams
@@ -119,7 +118,7 @@ class CrossLearner(GroupLearner):
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs)
-        self.folder, path, _, limit = start_of(start.name, "a cross-encoder", params.max_length)
+        self.folder, path, _, limit, _ = start_of(start.name, "a cross-encoder", params.max_length)
         with loading(path, "a cross-encoder"):
             self.model: CrossEncoder = CrossEncoder(
                 str(path), num_labels=1, max_length=limit, device=device, local_files_only=True,
@@ -208,8 +207,7 @@ class DualLearner(TwoSidedLearner):
             texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
             tower = word_tower(texts, params.max_length)
         else:
-            self.folder, path, _, limit = start_of(start.name, "a dual encoder", params.max_length)
-            own = read_settings(self.folder)
+            self.folder, path, _, limit, own = start_of(start.name, "a dual encoder", params.max_length)
             transformer = Transformer(str(path), model_kwargs={"local_files_only": True}, max_seq_length=limit)
             tower = [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
         if own.beyond:
@@ -307,10 +305,9 @@ class SparseLearner(TwoSidedLearner):
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs)
-        self.folder, path, _, limit = start_of(
+        self.folder, path, _, limit, own = start_of(
             start.name, "a sparse encoder", params.max_length, "AutoModelForMaskedLM"
         )
-        own = read_settings(self.folder)
         transformer = Transformer(str(path), transformer_task="fill-mask", max_seq_length=limit)
         self.model = SparseEncoder(modules=[transformer, SpladePooling("max")], **how_of(own, device))
         self._head = transformer.model.get_output_embeddings()

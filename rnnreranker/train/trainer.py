@@ -293,8 +293,10 @@ def fit(kind: str, learns: Any, start: Start, params: Any, inputs: Any, output: 
     return Trained(output, best, steps, after.measures, tuple(history), trainer.seconds, record)
 
 
-def start_of(name: str, what: str, wanted: int | None, kind: str = "AutoModel") -> tuple[Path, Path, Any, int]:
-    """The folder of a model to train, that of its transformer, the transformer, and the tokens at which texts are cut.
+def start_of(
+    name: str, what: str, wanted: int | None, kind: str = "AutoModel"
+) -> tuple[Path, Path, Any, int, model_folder.ModelSettings]:
+    """The folder of a model to train and of its transformer, this, the tokens at which texts are cut, its settings.
 
     Args:
         name: as in `find_model`; what: the model that is trained, for messages.
@@ -303,8 +305,9 @@ def start_of(name: str, what: str, wanted: int | None, kind: str = "AutoModel") 
     Raises:
         InputError: `wanted` is above the limit, missing weights, no encoder, a tokenizer that does not fit.
     """
-    folder = model_folder.find_start(name).path
-    path = folder / model_folder.read_settings(folder).transformer
+    start = model_folder.find_start(name)
+    own = model_folder.read_settings(start.path, start.known)
+    path = start.path / own.transformer
     with model_folder.loading(path, what):
         model = load_whole(path, kind)
         tokenizer = check_vocabulary(path, model)
@@ -312,7 +315,7 @@ def start_of(name: str, what: str, wanted: int | None, kind: str = "AutoModel") 
     most = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
     if wanted is not None and wanted > most:
         raise InputError(f"max_length={wanted}: expected an integer <= {most}, as {path} takes no more tokens")
-    return folder, path, model, wanted or min(LONGEST, most)
+    return start.path, path, model, wanted or min(LONGEST, most), own
 
 
 def by_length(features: Features, compute: Callable[[Features], Tensor], tokens: Mapping[str, int] = TOKENS) -> Tensor:
