@@ -15,11 +15,12 @@ from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, WORDS, make_source, make
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.encode import Encoder
 from rnnreranker.encode.coder import load_query_encoder, write_encoder
+from rnnreranker.index.opening import Index
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.coder import CandidateVectors, CoderInputs, CoderLearner, read_samples, start_encoder
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.request import Start
+from rnnreranker.train.request import Start, TrainRequest
 from rnnreranker.train.trainer import ranking_measures
 
 
@@ -60,6 +61,16 @@ def test_a_cut_of_training_queries_leaves_the_limit_of_the_encoder(tiny: Path, t
     written, start = Encoder.load(str(tmp_path / "out")), Encoder.load(str(tiny), pooling="mean")
     assert written.max_length == start.max_length
     np.testing.assert_allclose(written.encode([text]), start.encode([text]), atol=1e-6)
+
+
+def test_a_training_begins_with_the_encoder_of_the_index(tiny: Path) -> None:
+    settings = {"pooling": "mean", "max_length": 6, "query_prompt": "w1 w2 ", "document_prompt": "", "truncate_dim": 16}
+    index = Index("x", {}, {"parts": {"dense": {"encoder": {"name": str(tiny), "settings": settings}}}})
+    encoder, tokens, _ = start_encoder(TrainRequest("out", index=index).start, 16, TrainParams())
+    texts = ["w5 w6", "w4 w5 w6 w7 w8"]
+    vectors = encoder.eval()(*tokens.pad(tokens.cut(texts))).detach().numpy()
+    np.testing.assert_allclose(vectors, Encoder.load(str(tiny), **settings).encode(texts), atol=1e-6)
+    assert TrainRequest("out", "dual", index=index).start[3:5] == ("w1 w2 ", "")
 
 
 @pytest.mark.long

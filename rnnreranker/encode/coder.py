@@ -91,19 +91,18 @@ def load_query_encoder(
     name: str,
     dimension: int,
     *,
-    pooling: str | None = None,
-    normalize: bool | None = None,
     dropout: float | None = None,
     inverse_temperature: float | None = None,
     learn_temperature: bool = True,
     max_tokens: int | None = None,
+    **given: Any,
 ) -> tuple[QueryEncoder, PromptedTokens, Path]:
     """The query encoder of a name or folder, its tokens, and its folder.
 
     Args:
         name: as in `find_model`; dimension: of the document vectors.
-        pooling, normalize, dropout: override the model's files; learn_temperature: whether training changes it.
-        inverse_temperature: factor of scores; None = 1, or 20 for vectors of length 1.
+        given: settings of `EncoderParams` in place of the files'; dropout: in place of that of config.json.
+        inverse_temperature: factor of scores; None = 1, or 20 for vectors of length 1; learn_temperature: train it.
         max_tokens: of training queries, special ones included; None = the model's own limit, which it keeps.
 
     Raises:
@@ -115,14 +114,13 @@ def load_query_encoder(
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     folder = find_model(name)
-    own = read_settings(folder.path, folder.known)
-    pooling = pooling or own.pooling
-    if own.beyond not in ("", "Dense") or pooling not in TRAINED_POOLINGS:
-        said = f"has a module {own.beyond}" if own.beyond else f"pooling is {pooling}"
+    own = read_settings(folder.path, folder.known, **given)
+    if own.beyond not in ("", "Dense") or own.pooling not in TRAINED_POOLINGS:
+        said = f"has a module {own.beyond}" if own.beyond else f"pooling is {own.pooling}"
         raise InputError(
             f"{folder.path}: {said}; training takes a transformer with pooling={' or '.join(TRAINED_POOLINGS)}"
         )
-    normalize, path = bool(own.normalize if normalize is None else normalize), folder.path / own.transformer
+    path = folder.path / own.transformer
     with loading(path, "an encoder"):
         check_vocabulary(path, load_whole(path))
         text = Transformer(
@@ -146,16 +144,16 @@ def load_query_encoder(
             "trained with it"
         )
     if layers and layers[-1].out_features != dimension:
-        given = f"{layers[-1].out_features} numbers by its own linear layer"
-        raise InputError(f"{folder.path}: gives {given}, the index has {dimension}; expected the same")
+        says = f"{layers[-1].out_features} numbers by its own linear layer"
+        raise InputError(f"{folder.path}: gives {says}, the index has {dimension}; expected the same")
     whole = SentenceTransformer(
-        modules=[text, Pooling(hidden, pooling), *layers, *([Normalize()] if normalize else [])],
+        modules=[text, Pooling(hidden, own.pooling), *layers, *([Normalize()] if own.normalize else [])],
         prompts={"query": own.query_prompt} if own.query_prompt else {},
         device="cpu",
         similarity_fn_name="dot",
         truncate_dim=kept,
     )
-    scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
+    scale = inverse_temperature or (COSINE_SCALE if own.normalize else 1.0)
     return QueryEncoder(whole, scale, learn_temperature), PromptedTokens(text, own.query_prompt, limit), folder.path
 
 

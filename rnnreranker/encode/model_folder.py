@@ -219,8 +219,8 @@ class ModelSettings(EncoderParams):
     beyond: str = ""  # the module that only sentence-transformers itself can run
 
 
-def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({})) -> ModelSettings:
-    """The settings in the files of sentence-transformers; known: defaults for what they lack.
+def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}), **given: Any) -> ModelSettings:
+    """The settings in the files of sentence-transformers; known: defaults for what they lack; given: in their place.
 
     Raises:
         InputError: a settings file that is not JSON or not of the expected form.
@@ -245,7 +245,8 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}))
             "transformer": transformer,
             "beyond": "" if plain else next(others, "Pooling"),
         }
-        return ModelSettings(**own | {name: value for name, value in known.items() if own[name] in (None, "")})
+        own |= {name: value for name, value in known.items() if own[name] in (None, "")}
+        return ModelSettings(**own | given)
 
 
 def prompts_of(named: Mapping[str, str], default: str | None) -> dict[str, str]:

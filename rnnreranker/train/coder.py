@@ -369,8 +369,8 @@ def judged_of(labels: SoftLabels, qid: str) -> dict[str, int]:
 def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:
     """`load_query_encoder` by the settings of a training, with frozen layers. InputError: too few layers."""
     own = {name: getattr(params, name) for name in ("dropout", "inverse_temperature", "learn_temperature")}
-    given: Any = start._asdict() | own
-    encoder, tokens, folder = load_query_encoder(dimension=dimension, max_tokens=params.query_tokens, **given)
+    given: Any = own | start.settings
+    encoder, tokens, folder = load_query_encoder(start.name, dimension, max_tokens=params.query_tokens, **given)
     model: Any = encoder.transformer
     if params.frozen_layers:
         stacks = [child for name, child in model.named_modules() if name in ("encoder.layer", "transformer.layer")]

@@ -75,7 +75,7 @@ class QueryModel(TrainedModel):
     Params = settings.TrainParams
     loads, learns = "coder:load_inputs", "coder:CoderLearner"
     reads = LABELLED | {"other_index", "neutrality", "scorer"}
-    encoder_settings = frozenset({"pooling", "normalize"})
+    encoder_settings = frozenset({"pooling", "normalize", "query_prompt", "truncate_dim"})
 
 
 class GroupModel(TrainedModel):
@@ -91,6 +91,7 @@ class Dual(GroupModel):
     name = "dual"
     trains = "encoder"
     Params = settings.DualParams
+    encoder_settings = frozenset({"query_prompt", "document_prompt"})
     learns = "text:DualLearner"
 
 

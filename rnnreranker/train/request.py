@@ -46,6 +46,15 @@ class Start(NamedTuple):
     name: str
     pooling: str | None = None
     normalize: bool | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    max_length: int | None = None
+    truncate_dim: int | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that are given."""
+        return {name: value for name, value in [*self._asdict().items()][1:] if value is not None}
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,7 @@ class TrainRequest(Request):
             shown = f"{argument('encoder')} is missing: it is the initial model"
             raise InputError(f"{shown}, as no {argument('index')} says which encoder made its part {model.part}")
         own = encoder.get("settings", {})
-        return Start(encoder["name"], **{name: own.get(name) for name in taken})
+        return Start(encoder["name"], **{name: own.get(name) for name in (*taken, "max_length")})
 
     @cached_property
     def opened(self) -> Index | None:

@@ -55,7 +55,7 @@ class MaskedLearner(Learner):
             shown = f"{', '.join(given)}: of a new model, of {argument('encoder', NOTHING)}; {start.name} has its own"
             refuse((given, shown))
             self.folder, path, self.model, longest, _ = start_of(
-                start.name, "a masked-language model", params.max_length, "AutoModelForMaskedLM"
+                start, "a masked-language model", params.max_length, "AutoModelForMaskedLM"
             )
             self._tokenizer = fast_tokenizer(path)
         self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
@@ -162,7 +162,7 @@ class TermLearner(Learner):
 
     def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
         super().__init__(start, params, inputs.made, [inputs.content])
-        self.folder, path, transformer, longest, _ = start_of(start.name, "a term scorer", params.max_length)
+        self.folder, path, transformer, longest, _ = start_of(start, "a term scorer", params.max_length)
         self._terms = inputs.terms
         self._reader = PieceReader(fast_tokenizer(path), Analyser(inputs.terms), longest)
         self.model = TermScorerNetwork(transformer, inputs.terms.language == "zh")

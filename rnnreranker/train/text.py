@@ -67,7 +67,7 @@ class GroupLearner(RankedLearner):
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs) -> None:
         made = {"training_queries": len(inputs.pools), "validation_queries": len(inputs.checked)}
-        super().__init__(start, params, {**inputs.made, **made}, inputs.content())
+        super().__init__(start, params, {**inputs.made, **made}, [*inputs.content(), *start[1:]])
         self.inputs, self.checked = inputs, inputs.checked
         self.training = Groups(inputs.pools, params, inputs.collection)
 
@@ -118,7 +118,7 @@ class CrossLearner(GroupLearner):
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs)
-        self.folder, path, _, limit, _ = start_of(start.name, "a cross-encoder", params.max_length)
+        self.folder, path, _, limit, _ = start_of(start, "a cross-encoder", params.max_length)
         with loading(path, "a cross-encoder"):
             self.model: CrossEncoder = CrossEncoder(
                 str(path), num_labels=1, max_length=limit, device=device, local_files_only=True,
@@ -207,7 +207,7 @@ class DualLearner(TwoSidedLearner):
             texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
             tower = word_tower(texts, params.max_length)
         else:
-            self.folder, path, _, limit, own = start_of(start.name, "a dual encoder", params.max_length)
+            self.folder, path, _, limit, own = start_of(start, "a dual encoder", params.max_length)
             transformer = Transformer(str(path), model_kwargs={"local_files_only": True}, max_seq_length=limit)
             tower = [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
         if own.beyond:
@@ -306,7 +306,7 @@ class SparseLearner(TwoSidedLearner):
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs)
         self.folder, path, _, limit, own = start_of(
-            start.name, "a sparse encoder", params.max_length, "AutoModelForMaskedLM"
+            start, "a sparse encoder", params.max_length, "AutoModelForMaskedLM"
         )
         transformer = Transformer(str(path), transformer_task="fill-mask", max_seq_length=limit)
         self.model = SparseEncoder(modules=[transformer, SpladePooling("max")], **how_of(own, device))

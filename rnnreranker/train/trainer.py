@@ -294,19 +294,19 @@ def fit(kind: str, learns: Any, start: Start, params: Any, inputs: Any, output: 
 
 
 def start_of(
-    name: str, what: str, wanted: int | None, kind: str = "AutoModel"
+    given: Start, what: str, wanted: int | None, kind: str = "AutoModel"
 ) -> tuple[Path, Path, Any, int, model_folder.ModelSettings]:
     """The folder of a model to train and of its transformer, this, the tokens at which texts are cut, its settings.
 
     Args:
-        name: as in `find_model`; what: the model that is trained, for messages.
+        given: the request's; what: the model that is trained, for messages.
         wanted: tokens; None = LONGEST or the model's limit; kind: the class of transformers.
 
     Raises:
         InputError: `wanted` is above the limit, missing weights, no encoder, a tokenizer that does not fit.
     """
-    start = model_folder.find_start(name)
-    own = model_folder.read_settings(start.path, start.known)
+    start = model_folder.find_start(given.name)
+    own = model_folder.read_settings(start.path, start.known, **given.settings)
     path = start.path / own.transformer
     with model_folder.loading(path, what):
         model = load_whole(path, kind)
