@@ -11,6 +11,7 @@ import torch
 from tiny_encoder import make_qrels, make_run, make_topics
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import hints_of
 from rnnreranker.runs import Run
 from rnnreranker.train.coder import Schedule
 from rnnreranker.train.params import TrainParams
@@ -61,6 +62,12 @@ def walk(schedule: Schedule, steps: int, losses: Mapping[int, float]) -> list[fl
         if step in losses:
             schedule.observe(losses[step])
     return found
+
+
+def test_the_patience_of_a_plateau_is_said_in_steps() -> None:
+    """The help says what `schedule_of` computes: a patience of 4000 is four validations of 1000 steps."""
+    assert schedule_of(replace(PLATEAU, plateau_patience=4000), 400_000, 1000, (1.0,)).plateau["patience"] == 4
+    assert "patience in steps" in hints_of(TrainParams)["plateau_patience"].about["help"]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -173,7 +173,7 @@ class TrainParams(RankedParams):
     )
     plateau_patience: int = setting(
         8000,
-        "patience in validations before the learning rate is cut (plateau)",
+        "patience in steps before the learning rate is cut (plateau)",
         at_least=1,
     )
     dropout: float | None = setting(None, "dropout of the encoder; none = as in its config.json", at_least=0, at_most=1)
