@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import transformers
 from labelers import soft_labels
 from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, WORDS, make_source, make_topics, train_encoder
 
@@ -21,7 +22,7 @@ from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.coder import CandidateVectors, CoderInputs, CoderLearner, read_samples, start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, TrainRequest
-from rnnreranker.train.trainer import ranking_measures
+from rnnreranker.train.trainer import FitTrainer, ranking_measures
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,14 @@ def test_a_training_begins_with_the_encoder_of_the_index(tiny: Path) -> None:
     vectors = encoder.eval()(*tokens.pad(tokens.cut(texts))).detach().numpy()
     np.testing.assert_allclose(vectors, Encoder.load(str(tiny), **settings).encode(texts), atol=1e-6)
     assert TrainRequest("out", "dual", index=index).start[3:5] == ("w1 w2 ", "")
+
+
+def test_a_step_has_as_many_queries_with_several_gpus(
+    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformers.TrainingArguments, "n_gpu", property(lambda self: 2))
+    learner = CoderLearner(Start(str(tiny), "mean"), QUICK, CoderInputs(make_labels(), source, topics))
+    assert FitTrainer(learner, tmp_path, "cpu").args.train_batch_size == QUICK.batch_size
 
 
 @pytest.mark.long

@@ -145,6 +145,13 @@ class RankedLearner(Learner):
         return Validation(means.to_dict(), positives)
 
 
+class OneDevice(transformers.TrainingArguments):
+    @property
+    def n_gpu(self) -> int:
+        """At most 1: transformers takes `batch_size` queries for each GPU that it sees."""
+        return min(super().n_gpu, 1)
+
+
 class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.private
     """Trains a learner; random draws depend on seed and step alone.
 
@@ -157,7 +164,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         params, every = learner.params, learner.params.evaluate_every or learner.epoch
         self.learner, self.params = learner, params
         self.seconds = 0.0
-        arguments = transformers.TrainingArguments(
+        arguments = OneDevice(
             output_dir=str(folder),
             per_device_train_batch_size=params.batch_size,
             max_steps=learner.steps,
