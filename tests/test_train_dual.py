@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find, make_params
 from rnnreranker.encode.kinds import Encoder
 from rnnreranker.index.__main__ import main as index
@@ -105,6 +106,14 @@ def test_a_named_model_keeps_its_prompts(tiny: Path, monkeypatch: pytest.MonkeyP
     found = DualLearner(Start("multilingual-e5-small"), QUICK, inputs(), "cpu")
     assert found.model.prompts == Encoder.load("multilingual-e5-small").prompts
     assert found.model.prompts == {"query": "query: ", "document": "passage: "}
+
+
+def test_other_scores_are_another_training() -> None:
+    """Labels in [0, 1] are made of the scores; a checkpoint is not of labels with others, -inf being none."""
+    given = inputs()
+    others = [replace(one, scores=np.where(one.positive, -np.inf, one.scores)) for one in given.pools]
+    own, of_others = (fingerprint(one.content()) for one in (given, replace(given, pools=others)))
+    assert own == fingerprint(inputs().content()) != of_others
 
 
 def pool(qid: str, others: int) -> Labels:

@@ -166,9 +166,9 @@ class GroupInputs:
 
     def content(self) -> list[Any]:
         both = [*self.pools, *self.checked]
-        candidates = [[one.qid, one.docids, one.targets.tolist(), one.positive.tolist()] for one in both]
+        labels = [[one.docids, one.scores.tolist(), one.targets.tolist(), one.positive.tolist()] for one in both]
         texts = dict(self.queries), dict(self.documents)
-        return [len(self.pools), candidates, texts, self.teacher and self.teacher.fingerprint]
+        return [len(self.pools), [one.qid for one in both], labels, texts, self.teacher and self.teacher.fingerprint]
 
 
 def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
