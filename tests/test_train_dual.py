@@ -19,9 +19,9 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.groups import Group, GroupInputs, Groups, sampled
+from rnnreranker.train.groups import Group, GroupInputs, Groups, load_groups, sampled
 from rnnreranker.train.params import DualParams
-from rnnreranker.train.request import Start
+from rnnreranker.train.request import Start, TrainRequest
 from tests.tiny_encoder import (
     make_documents,
     make_group_inputs,
@@ -114,6 +114,18 @@ def test_other_scores_are_another_training() -> None:
     others = [replace(one, scores=np.where(one.positive, -np.inf, one.scores)) for one in given.pools]
     own, of_others = (fingerprint(one.content()) for one in (given, replace(given, pools=others)))
     assert own == fingerprint(inputs().content()) != of_others
+
+
+def test_random_negatives_of_a_file_of_texts_are_refused(tmp_path: Path) -> None:
+    """Its own texts would be the collection, whatever documents are given."""
+    rows = ({"anchor": f"query {n}", "positive": f"positive {n}", "negative": f"negative {n}"} for n in range(9))
+    (tmp_path / "n.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = {"negatives": tmp_path / "n.jsonl", "encoder": "none"}
+    request = TrainRequest("out", "dual:group_size=2,depth=1", **given)  # type: ignore[arg-type]
+    assert len(load_groups(request, request.training.params).pools) == 8
+    request = replace(request, model="dual:group_size=2,negatives_from=random")
+    with pytest.raises(InputError, match=r"n\.jsonl: has texts; negatives_from=random draws docids of a collection"):
+        load_groups(request, request.training.params)
 
 
 def pool(qid: str, others: int) -> Labels:

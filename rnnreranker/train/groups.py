@@ -187,6 +187,10 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     else:
         path = str(request.negatives)
         pools, made["negatives"], texts = pools_of(path), file_digest(Path(path)), holds_texts(path)  # ids are texts
+        if texts and params.at_random:
+            raise InputError(
+                f"{path}: has texts; negatives_from=random draws docids of a collection: give a .tsv of ids"
+            )
     queries = {pool.qid: pool.qid for pool in pools} if texts else request.texts_of_queries()
     given, others = validation_of(request, params.validation_queries)
     queries |= others
@@ -203,7 +207,7 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]
     read = [*(first_candidates(one, params.depth) for one in pools), *checked]
     wanted = {docid: None for one in read for docid in one.docids if docid not in documents}
-    if params.at_random and not texts:
+    if params.at_random:
         whole = request.all_documents("random negatives are drawn from them")
         documents = {document.docid: document.text for document in whole}
     else:
