@@ -61,6 +61,21 @@ def test_a_written_form_holds_the_settings_of_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("hard:boost=50", "no setting boost"),
+        ("hard:label_preset=coder-tas-b", "no setting label_preset"),
+        ("joint:share=0.9", "share=0.9: has no effect without mass=share or confident"),
+        ("joint:mass=share,threshold=0.9", "threshold=0.9: has no effect without mass=confident"),
+        ("evidence:rho=0.9", "rho=0.9: has no effect without redistribute=fully"),
+    ],
+)
+def test_settings_without_effect_are_refused(form: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        choose_labeler(form)
+
+
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ({}, r"^method=evidence needs index \(where vectors come from\); method=evidence needs topics or enc"),

@@ -278,6 +278,7 @@ def test_neither_the_query_nor_the_text_of_a_positive_is_a_negative(tmp_path: Pa
         ),
         ({"filter": "rnm"}, "^filter=rnm: rnm: no such filter; did you mean rnn"),
         ({"filter": "rnn:rat=0.1"}, "no setting rat, did you mean rate"),
+        ({"filter": "none:rate=0.9"}, "threshold or rate: has no effect with the filter none"),
         (
             {"filter": "none:form=labeled-list", "output": "x.tsv"},
             r"^output=x\.tsv: expected a name that ends in \.parquet, \.jsonl, for form=labeled-list",

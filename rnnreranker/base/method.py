@@ -220,9 +220,9 @@ def described(name: str) -> Iterator[str]:
         if inner := getattr(method, "inner", None):
             yield f"and in the same written form those of the {inner[1]} that {inner[0]} names"
         for beside, title in BESIDE.items():
-            if params := getattr(method, beside, None):
+            if hints := hints_of(params := getattr(method, beside, Params)):
                 yield title
-                yield from _settings(params(), hints_of(params))
+                yield from _settings(params(), hints)
 
 
 def _settings(usual: Any, names: Iterable[str]) -> Iterator[str]:

@@ -41,7 +41,7 @@ SIMILAR = {"rnn": "evidence", "joint": "joint"}  # filter → the labels whose s
 
 @dataclass(frozen=True)
 class NegativeParams(Params):
-    """Settings of mining; see `suspicion` for filters. InputError: values out of range, a threshold beside a rate."""
+    """Settings of mining; see `suspicion` for filters. InputError: values out of range, or both threshold and rate."""
 
     filter: Literal["rnn", "joint", "margin", "relative-margin", "max-score", "none"] = setting(
         "rnn", "what is discarded"
@@ -61,6 +61,8 @@ class NegativeParams(Params):
         super().__post_init__()
         if self.threshold is not None and self.rate is not None:
             raise InputError(f"threshold={self.threshold:g} and rate={self.rate:g}: give one of them, not both")
+        if self.filter == "none" and (self.threshold, self.rate) != (None, None):
+            raise InputError("threshold or rate: has no effect with the filter none, which discards nothing")
 
 
 FILTERS = tuple(hints_of(NegativeParams)["filter"].words)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, setting
 
-SHARED = ("share", "confident")  # values of `mass` that say themselves what leaves the positives
+READ = {"share": ("share", "confident"), "threshold": ("confident",)}  # setting → values of `mass` that read it
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class LabelParams(Params):
     labels are hard.
 
     Raises:
-        InputError: values out of range, in one message.
+        InputError: values out of range, in one message; a setting that another leaves without effect.
 
     >>> LabelParams(boost=0.5)
     Traceback (most recent call last):
@@ -66,6 +67,14 @@ class LabelParams(Params):
     )
     compat: Literal["paper", "coder"] = setting("paper", "the paper's order of steps, or that of the published models")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, masses in READ.items():
+            if self.mass not in masses and (value := getattr(self, name)) is not None:
+                raise InputError(f"{name}={value}: has no effect without mass={' or '.join(masses)}")
+        if self.redistribute != "fully" and self.rho != LabelParams.rho:
+            raise InputError(f"rho={self.rho}: has no effect without redistribute=fully")
+
 
 LabelParams.presets = {  # paper 000, Table 6, b with the digits of the published settings
     "coder-tas-b": LabelParams(boost=1.2217071730607665, n_max=4, include_level=0.1, compat="coder"),
@@ -75,5 +84,4 @@ LabelParams.presets = {  # paper 000, Table 6, b with the digits of the publishe
 
 def unlearnt(params: LabelParams) -> list[str]:
     """Those of `share` and `threshold` that must be learnt."""
-    wanted = {"share": ("share",), "confident": ("share", "threshold")}.get(params.mass or "", ())
-    return [name for name in wanted if getattr(params, name) is None]
+    return [name for name, masses in READ.items() if params.mass in masses and getattr(params, name) is None]

@@ -110,9 +110,9 @@ def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
         written = Written.read(form)
         method, given, preset = find("labeler", written.name), dict(written.params), written.preset
         own = fields_of(method)
-        hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
+        hints = {name: hint for name, hint in hints_of(method.Beside).items() if name not in own}
         if method.inner is None:
-            check_names(given, [*own, *hints, SOURCE, LABEL_PRESET])
+            check_names(given, [*own, *hints, SOURCE, *[LABEL_PRESET] * bool(hints)])
         of_labels = check_names({name: given.pop(name) for name in hints if name in given}, hints)
         source, usual = str(given.pop(SOURCE, "vectors")), str(given.pop(LABEL_PRESET, ""))
         if not usual and preset and is_file_name(preset) and "labels" in sections_of(preset):

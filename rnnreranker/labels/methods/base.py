@@ -21,7 +21,7 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, defaults_of, find
 from rnnreranker.evaluate.protocols import grades_of
 from rnnreranker.labels import targets
-from rnnreranker.labels.params import SHARED, LabelParams, unlearnt
+from rnnreranker.labels.params import READ, LabelParams, unlearnt
 from rnnreranker.labels.similarity import BYTES, Asked, GraphSimilarity, Similarity, VectorSimilarity, padded
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.rnn import RnnParams
@@ -158,7 +158,7 @@ class Labeler(ABC):
     inner: ClassVar[tuple[str, str] | None] = None  # see `base.method.with_inner`: the setting that names a teacher
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
-    Beside: ClassVar[type[LabelParams]] = LabelParams  # settings that its written form takes too
+    Beside: ClassVar[type[settings.Params]] = LabelParams  # settings that its written form takes too
     of_documents: ClassVar[bool] = False  # whether it compares documents alone, which a graph has, too
     whole: ClassVar[bool] = False  # whether all positives of a query take part, also where the context is smaller
 
@@ -344,7 +344,7 @@ class VectorLabeler(Labeler):
             positive = np.arange(len(own)) < len(grades)
             if self.takes_mass:
                 own = targets.with_mass_of(own, VectorLabeler.own_targets(self, grades, others)[1], positive)
-            elif params.mass in SHARED:
+            elif params.mass in READ["share"]:
                 confident = params.mass != "confident" or self.to_positives(similarities) >= params.threshold
                 hard = np.append(targets.of_grades(grades), np.zeros(len(own) - len(grades)))
                 own = targets.with_share(own, hard, ~positive & confident, params.share or 0.0)

@@ -88,6 +88,7 @@ class HardLabeler(Labeler):
     """
 
     name = "hard"
+    Beside = Params
 
     def describe(self) -> dict[str, Any]:
         return {"method": self.name}
