@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from abc import ABC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +19,7 @@ TEXTS = frozenset({"documents", "fields"})
 LABELLED = frozenset({"labels", "topics", "validation_run", "validation_qrels", "validation_topics"})
 
 
-class TrainedModel(ABC):
+class TrainedModel:
     """A kind of model that `python -m rnnreranker.train --model NAME` trains.
 
     Attributes:
