@@ -8,6 +8,7 @@ from typing import Any
 from rnnreranker.base.command import interval
 from rnnreranker.base.pages import render
 from rnnreranker.base.record import Record
+from rnnreranker.evaluate.comparison import holm
 from rnnreranker.regress.plans.maker import make_plan
 from rnnreranker.regress.specs.entries import UNITS, Spec, models_in, needs_of, needs_text, with_folders
 
@@ -61,9 +62,15 @@ def _table(spec: Spec, query_set: Any, protocol: str, mine: Sequence[Record]) ->
     first = protocol == query_set.protocols[0]
     compared = [name for name in measures if name in (spec.compare or measures)]
     differing = [one for one in mine if first and one.outcome.get("differences")]
+    p_values = {
+        (one.name, name): gap["p"]
+        for one in differing
+        for name, gap in one.outcome["differences"].items()
+        if name in compared
+    }
     return {
         **{"query_set": query_set, "protocol": protocol, "runs": mine, "measures": measures, "compared": compared},
         "kinds": query_set.kinds if first else (),
         "differing": differing,
-        "comparisons": sum(name in one.outcome["differences"] for one in differing for name in compared),
+        "p_holm": dict(zip(p_values, holm([*p_values.values()]), strict=True)),
     }
