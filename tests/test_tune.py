@@ -166,6 +166,25 @@ def test_a_killed_study_goes_on_to_the_same_trials_and_others_do_not(tmp_path: P
         search(_toy, SMALL, 30, seed=3, storage=tmp_path / "text")
 
 
+@pytest.mark.parametrize("killed", [0, 1, 2])
+def test_a_killed_search_of_a_small_space_goes_on_in_the_same_order(tmp_path: Path, killed: int) -> None:
+    """As the cells of `leave_one_out` need it; then a search of fewer trials goes on to all of the space."""
+    space, calls = Space({"k": [5, 10, 20]}, RnnParams(k=20)), iter(range(9))
+
+    def dies(params: RnnParams) -> float:
+        if next(calls) == killed:
+            raise KeyboardInterrupt
+        return _toy(params)
+
+    with pytest.raises(KeyboardInterrupt):
+        search(dies, space, 9, storage=tmp_path / "trials")
+    again = search(_toy, space, 9, storage=tmp_path / "trials")
+    assert again == search(_toy, space, 9)
+    assert [one.k for one in again.tried] == [20, 5, 10]
+    search(_toy, space, 2, storage=tmp_path / "few")
+    assert {one.k for one in search(_toy, space, 9, storage=tmp_path / "few").tried} == {5, 10, 20}
+
+
 def test_what_trials_depend_on(made: QuerySet) -> None:
     """A storage keeps the trials of each of these apart."""
     objective = made.objective()

@@ -78,10 +78,13 @@ def search(
     identity = fingerprint(name, repr(space.ranges), repr(space.fixed), seed, about)
     with study_of(storage, f"{name} {identity}") as (optuna, study):
         _, pruned = states = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-        done, first = len(study.get_trials(states=states)), space.firsts(trials)
-        for values in () if study.trials else first:
-            study.enqueue_trial(values)
-        for number in progress(range(done, len(first) if first[1:] else trials), unit="trials", what=name):
+        done, first = [trial.params for trial in study.get_trials(states=states)], space.firsts(trials)
+        if first[1:]:  # a search of fewer trials may have drawn the first ones
+            first = [*done, *(values for values in first if values not in done)]
+        for number in progress(range(len(done), len(first) if first[1:] else trials), unit="trials", what=name):
+            waiting = study.get_trials(states=(optuna.trial.TrialState.WAITING,))  # of a killed search
+            for values in () if waiting else first[number:][:1]:
+                study.enqueue_trial(values)
             study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=random_trials)
             trial, params = study.ask(space.distributions), None
             try:
@@ -123,7 +126,6 @@ def study_of(storage: str | Path | None, name: str) -> Iterator[tuple[Any, optun
             study = optuna.create_study(storage=f"sqlite:///{path.absolute()}", **given)
             for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
                 study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-                study.enqueue_trial(trial.params)
             yield optuna, study
         except (optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError) as error:
             said = " ".join(str(error.__cause__ or error).split())[:80]
