@@ -237,6 +237,21 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path) -> None:
         leave_one_out(dataclasses.replace(request, collections={name: cells[name] for name in ("a1", "a2")}))
 
 
+def test_settings_that_one_cell_cannot_compute_are_left_out_in_all(made: QuerySet, tmp_path: Path) -> None:
+    rows = made.vectors.fetch(np.arange(DOCUMENTS))
+    short = write_index(tmp_path / "index", rows / 4, [f"d{number:02d}" for number in range(DOCUMENTS)])
+    encoded = QueryVectors(made.qids, made.queries.vectors / 4)
+    cells = {"a": made.given() | {"index": short, "encoded_queries": encoded}, "b": made.given()}
+    space = {"weight": ["linear", "exp"], "scale": ["minmax", "none"]}
+    request = TuneRequest(collections=cells, space=space, trials=4)
+    found, _ = leave_one_out(request)
+    assert found["tried"] == [{}, {"scale": "none"}, {"weight": "exp"}]  # exp without minmax overflows in b
+    values = [made.objective().values(RnnParams(**{**found["default"], **one})).mean() for one in found["tried"]]
+    assert found["gains"]["b"] == pytest.approx(np.array(values) - made.objective().values(None).mean(), abs=1e-6)
+    with pytest.raises(InputError, match="the default cannot be computed in every cell; give another rerank"):
+        leave_one_out(dataclasses.replace(request, rerank="rnn:weight=exp,preset=tas-b"))
+
+
 def test_the_command_and_python_do_the_same(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From files, and with objects in memory in their place."""
     (tmp_path / "space.yaml").write_text("k: {low: 2, high: 8}\ntau: [0.0, 0.5]\nscale: [minmax, none]\n")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.tune.request import NEEDED, TuneRequest, check, content_of
 from rnnreranker.lab.tune.reranking import Objective
@@ -78,9 +78,11 @@ def leave_one_out(request: TuneRequest) -> tuple[dict[str, Any], dict[str, str]]
             return float((objective.values(params) - base).mean())
 
         searched = search(gain, space, request.trials, name=f"cell {name}", about=objective.about, **kept)
-        drawn = [one for one in searched.tried if one is not None]
-        gains[name] = [one for one in searched.history if one is not None]
-    table, cells = pandas.DataFrame(gains), list[dict[str, Any]]()
+        gains[name] = dict(zip(searched.tried, searched.history, strict=True))
+    table, cells = pandas.DataFrame(gains).dropna(), list[dict[str, Any]]()  # what every cell could compute
+    drawn = [*table.index]
+    if space.fixed not in drawn:
+        raise InputError(f"the default cannot be computed in every cell; give another {argument('rerank')}")
     for name, objective in objectives.items():
         others = [other for other in objectives if collections[other] != collections[name]]
         best = int(RULES[CAPPED](table[others].to_numpy()).argmax())
