@@ -16,6 +16,9 @@ from rnnreranker import open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.kinds import Encoder
+from rnnreranker.lab.study.request import Arm
+from rnnreranker.lab.study.tasks import Task
+from rnnreranker.lab.study.trial import Studied
 from rnnreranker.lab.tune.request import Joint, Space, TuneTrainRequest, check_training
 from rnnreranker.lab.tune.training import tune_training
 
@@ -49,6 +52,24 @@ def test_the_search_keeps_the_default_and_goes_on_after_a_kill(tiny: Path, data:
     again = tune_training(request)
     assert (again.study, again.held_out) == (whole.study, whole.held_out)
     assert again.held_out["folds"][0]["train topics"] == 22
+
+
+def test_a_storage_keeps_the_trials_of_other_labels_apart(
+    tiny: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recorded(_: Studied, task: Task, arm: Arm | None) -> dict[str, Any]:
+        worth = 0.0 if arm is None else float(arm.method.params["positive_weight"])
+        measured = {} if arm is None else {arm.params.key_measure: worth}
+        return {"validation": measured, "values": {"nDCG@10": dict.fromkeys(task.test, worth)}}
+
+    monkeypatch.setattr(Studied, "record", recorded)
+    given: dict[str, Any] = {"index": data, "topics": data / "topics.tsv", "qrels": data / "qrels.txt", "trials": 2}
+    given |= {"encoder": f"{tiny}:pooling=mean", "context": 30, "folds": 4, "seeds": 1, "storage": tmp_path / "trials"}
+    for worth in (0.2, 0.9):
+        labels = f"joint:positive_weight={worth}"
+        study = tune_training(TuneTrainRequest(**given, arms={"tuned": {"labels": labels}})).study
+        assert study is not None
+        assert study.history == (worth, worth)
 
 
 def test_the_default_is_the_first_trial() -> None:

@@ -47,7 +47,7 @@ def tune_training(request: TuneTrainRequest) -> Tuned:
         [*every] = (studied.record(one, arm)["values"] for one in tasks if one.name == task.name)
         return np.mean([[own[qid] for qid in task.test] for values in every for own in values.values()], axis=0)
 
-    kept: Any = {"storage": request.storage, "about": studied.described(task, None), "seed": request.seed}
+    kept: Any = {"storage": request.storage, "about": studied.described(task, request.chosen[0]), "seed": request.seed}
     first = min(20, max(3, request.trials // 4))
     made = search(value, space, request.trials, name="joint", random_trials=first, **kept)
     values = {"base": tested(None), "default": tested(space.fixed), "tuned": tested(made.params)}
