@@ -14,7 +14,9 @@ from tiny_encoder import make_encoder
 
 from rnnreranker import open_index
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.record import read_records, rounded
+from rnnreranker.base.settings import Written
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.request import Arm, StudyRequest
@@ -101,6 +103,20 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
     assert {name: entry["rate"] for name, entry in chosen.pop("hard").items()} == best
     assert chosen == {}
     assert all(task.validation.isdisjoint(task.test) for task in tasks)
+
+
+def test_a_trial_is_taken_again_after_a_model_that_it_reads_has_changed(tmp_path: Path) -> None:
+    model, [task, *_] = tmp_path / "model", fold_tasks(3, 1)
+    model.mkdir()
+    labels = str(Written("cross-encoders", {"models": f"other,{model}"}))
+    arms = [{"alone": {}}, {"begins": {"start": f"{model}:pooling=mean"}}, {"taught": {"labels": labels}}]
+    studied = Studied.__new__(Studied)
+    studied.arms, studied.identity = {arm.name: arm for arm in arms_of(*arms)}, ""
+    prints = []
+    for text in ("{}", "{ }"):
+        (model / "config.json").write_text(text)
+        prints.append([fingerprint(studied.described(task, arm)) for arm in studied.arms.values()])
+    assert [before == after for before, after in zip(*prints, strict=True)] == [True, False, False]
 
 
 def record(arm: str, seed: int, values: dict[str, float], **others: Any) -> dict[str, Any]:

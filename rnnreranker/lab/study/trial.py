@@ -111,11 +111,9 @@ class Studied:
     @functools.cached_property
     def identity(self) -> str:
         """16 hexadecimal digits that identify what all trials share."""
-        from rnnreranker.encode.model_folder import content_of
-
-        begin, asked = Path(str(self.encoder)), (self.request.measures, self.request.test_candidates, self.protocol)
+        asked = (self.request.measures, self.request.test_candidates, self.protocol)
         return fingerprint(
-            *(VERSION, self.kind.name, content_of(begin) if begin.is_dir() else self.encoder, self.index, self.hits),
+            *(VERSION, self.kind.name, _content(self.encoder), self.index, self.hits),
             *(asked, str(self.how), [getattr(self.params, name, None) for name in LENGTHS]),
             {name: run.to_dict() for name, run in self.runs.items()},
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
@@ -130,6 +128,8 @@ class Studied:
         own = {name: value for name, value in vars(arm.own).items() if name not in ("rates", "against", "family")}
         learnt = sorted(task.known.to_numpy().tolist()) if arm.mass else []
         others = [self.described(task, self.arms[name]) for name in arm.refers if name in self.arms]
+        named = {*arm.refers, *",".join(map(str, arm.method.params.values())).split(",")} - {*self.arms}
+        others += sorted({*map(_content, named)} - named)
         return [*of_task, arm.params_of(task).described(), str(arm.method), own, learnt, others]
 
     def record(self, task: Task, arm: Arm | None) -> dict[str, Any]:
@@ -344,6 +344,14 @@ class Studied:
             return {name_of(one): dict.fromkeys(qids, 0.0) for one in parse_measures(self.request.measures)}
         scores = evaluate(run.as_written(), self.qrels, self.request.measures, self.protocol, topics=tuple(qids))
         return scores.frame().set_index("topic")[list(scores.measures)].to_dict()  # type: ignore[return-value]
+
+
+def _content(model: Any) -> Any:
+    """A model, perhaps with settings; a folder's name is replaced by the digest of its files."""
+    from rnnreranker.encode.model_folder import content_of
+
+    name, *settings = str(model).partition(":")
+    return "".join([content_of(Path(name)), *settings]) if name and Path(name).is_dir() else model
 
 
 def _of(run: Run, qids: Iterable[str]) -> Run:
