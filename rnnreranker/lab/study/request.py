@@ -216,13 +216,13 @@ class StudyRequest(ComputesOnDevices, Request):
             with located(argument("arms", str(written))):
                 arm = self._arm(written)
                 own, before = arm.own, (BASE, *names[:number])
-                unknown = [one for one in (*arm.against, own.rates, arm.teacher) if one not in ("", BASE, *names)]
+                unknown = [one for one in (*arm.against[1:], own.rates, arm.teacher) if one not in ("", *names)]
                 late = [one for one in arm.refers if one in names[number:]]
                 refuse(
                     (arm.name in before, f"{arm.name}: an arm of that name is there; give it another"),
                     (unknown, f"{', '.join(unknown)}: no such arm; known: {', '.join(names)}"),
                     (late, f"{', '.join(late)}: comes after it; put it before"),
-                    (own.family in names, f"family={own.family}: is the name of an arm; give another"),
+                    (own.family in (BASE, *names), f"family={own.family}: is the name of an arm; give another"),
                     (own.negatives not in sources, f"negatives={own.negatives}: {nearest(own.negatives, sources[1:])}"),
                     (own.prf and own.start not in names, "prf: give start, the arm that is searched with"),
                 )
