@@ -105,6 +105,25 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
     assert all(task.validation.isdisjoint(task.test) for task in tasks)
 
 
+def test_rates_are_chosen_after_those_of_the_arms_that_a_trial_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, seen = fold_tasks(3, 1), set[float]()
+    studied = Studied.__new__(Studied)
+    arms = ["chain:rates=few", "few:rates=first", "first", "next:negatives=first"]
+    studied.request = StudyRequest("i", "t", "q", arms=arms)
+    studied.work, studied.arms = tmp_path, {arm.name: arm for arm in studied.request.chosen}
+
+    def rated(self: Studied, task: Task, arm: Arm) -> dict[str, Any]:
+        seen.update(self.arms[name].params_of(task).learning_rate for name in arm.refers)
+        return {"task": task.name, "arm": arm.name, "validation": {"nDCG@10": arm.params_of(task).learning_rate}}
+
+    monkeypatch.setattr(Studied, "record", rated)
+    assert list(with_rates(studied, tasks, [1e-2, 1e-4])) == ["first", "next"]
+    assert seen == {1e-2}  # and not the default
+    assert [set(arm.rates.values()) for arm in studied.arms.values()] == [{1e-2}] * len(arms)
+
+
 def test_a_trial_is_taken_again_after_a_model_that_it_reads_has_changed(tmp_path: Path) -> None:
     model, [task, *_] = tmp_path / "model", fold_tasks(3, 1)
     model.mkdir()
@@ -227,6 +246,7 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ({"arms": ["a:family=base"]}, "arms=a:family=base: family=base: is the name of an arm"),
         ({"arms": ["a:rates=base"]}, "arms=a:rates=base: base: no such arm; known: a"),
         ({"arms": ["a:labels=arm:name=base"]}, "arms=a:labels=arm:name=base: base: no such arm; known: a"),
+        ({"arms": ["a:rates=b", "b:start=a"]}, "arms: b, a: need the rates of one another; leave a `rates` out"),
         ({**LATE, "arms": ["a:prf=colbert"]}, "arms=a:prf=colbert: prf: give start, the arm that is searched with"),
         ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),
         ({"model": "late"}, "model=late: encoder is missing"),

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -229,6 +230,19 @@ class StudyRequest(ComputesOnDevices, Request):
             made.append(arm)
         return made
 
+    @cached_property
+    def rated(self) -> list[str]:
+        """Names of the arms, each after those that it refers to or takes its rates from; InputError: a circle."""
+        names = {arm.name: {*arm.refers, arm.own.rates} - {arm.name} for arm in self.chosen}
+        try:
+            order = TopologicalSorter({name: others & {*names} for name, others in names.items()}).static_order()
+            return [*order]
+        except CycleError as error:
+            shown = ", ".join(error.args[1][1:])
+            raise InputError(
+                f"{argument('arms')}: {shown}: need the rates of one another; leave a `rates` out"
+            ) from None
+
     def _arm(self, written: Written) -> Arm:
         values = {**self.written.params, **written.params}
         if "seed" in values:
@@ -312,7 +326,7 @@ def check(request: StudyRequest) -> None:
         request.trained_on,
         request.training,
         request.stages,
-        request.chosen,
+        request.rated,
     )  # each says what is wrong with it
     if request.encoder is None and not request.fixed:
         missing = f"{argument('encoder')} is missing: the model that the trainings begin with"

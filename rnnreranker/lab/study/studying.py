@@ -135,17 +135,18 @@ def with_rates(studied: Studied, tasks: Sequence[Task], rates: Sequence[float]) 
     """
     tried_on: dict[str, dict[str, dict[str, Any]]] = {}
     by_name, names = {f"{rate:g}": rate for rate in sorted(rates)}, [task.name for task in tasks]
-    for arm in studied.arms.values():
+    for arm in map(studied.arms.__getitem__, studied.request.rated):
         if arm.own.rates in ("", arm.name):
             tried = [
                 dataclasses.replace(arm, name=name, rates=dict.fromkeys(names, rate)) for name, rate in by_name.items()
             ]
             made = chosen(run_arms(studied, tasks, tried))
             tried_on[arm.name] = {task: {"rate": by_name[one.pop("arm")], **one} for task, one in made.items()}
-    for arm in studied.arms.values():
-        taken = {name: one["rate"] for name, one in tried_on[arm.own.rates or arm.name].items()}
+            taken: Mapping[str, float] = {name: one["rate"] for name, one in tried_on[arm.name].items()}
+        else:
+            taken = studied.arms[arm.own.rates].rates
         studied.arms[arm.name] = dataclasses.replace(arm, rates=taken)
-    return tried_on
+    return {name: tried_on[name] for name in studied.arms if name in tried_on}
 
 
 def per_query(records: Records) -> pandas.DataFrame:
