@@ -83,6 +83,11 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
             arms_of(f"a:labels=joint:{wrong}")
 
 
+def test_dual_encoders_may_have_lengths_of_their_own() -> None:
+    [arm] = arms_of("F-EBR:start=none,towers=separate,max_length=32", model="dual", encoder="minilm")
+    assert arm.params.max_length == 32
+
+
 def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +252,12 @@ LATE: dict[str, Any] = {"model": "late", "encoder": "minilm"}
         ({"arms": ["a:rates=base"]}, "arms=a:rates=base: base: no such arm; known: a"),
         ({"arms": ["a:labels=arm:name=base"]}, "arms=a:labels=arm:name=base: base: no such arm; known: a"),
         ({"arms": ["a:rates=b", "b:start=a"]}, "arms: b, a: need the rates of one another; leave a `rates` out"),
+        (
+            {"arms": ["a:validation_share=0.5"]},
+            "arms=a:validation_share=0.5: validation_share: a study has one for all",
+        ),
+        ({**LATE, "arms": ["a:query_length=8"]}, "arms=a:query_length=8: query_length: a study has one for all arms"),
+        ({**LATE, "model": "cross", "arms": ["a:max_length=32"]}, "arms=a:max_length=32: max_length: a study has one"),
         ({**LATE, "arms": ["a:prf=colbert"]}, "arms=a:prf=colbert: prf: give start, the arm that is searched with"),
         ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),
         ({"model": "late"}, "model=late: encoder is missing"),

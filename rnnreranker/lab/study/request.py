@@ -37,6 +37,7 @@ USUAL: dict[str, dict[str, Any]] = {  # settings of trainings in a study, where 
     "query": {"epochs": 4.0, "candidates": 100, "batch_size": 16},
     "late": {"similarity": "l2"},  # as the program of paper 002
 }
+LENGTHS = ("max_length", "query_length", "document_length")  # settings of encoders that their trainings have, too
 EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size")  # of every training: flags and options of specs, too
 
 
@@ -252,6 +253,10 @@ class StudyRequest(ComputesOnDevices, Request):
         values |= {"loss": self.loss} if self.loss is not None and "loss" not in values else {}
         model = Written(self.written.name, values, written.preset or self.written.preset)
         params: Any = training_of(model, self.usual).params
+        # an encoder of single vectors keeps its length, others are tested with that of the study
+        shared = ("validation_share", *(() if self.kind.trains == "encoder" else LENGTHS))
+        other = [name for name in shared if getattr(params, name, 0) != getattr(self.training.params, name, 0)]
+        refuse((other, f"{', '.join(other)}: a study has one for all arms; give it to {argument('model')}"))
         if own.prf:
             choose("feedback", own.prf, of="prf")
         drawn = 2 if getattr(params, "at_random", False) else 1  # as many random documents beside the run's

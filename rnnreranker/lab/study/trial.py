@@ -16,7 +16,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, read_json, write_json
 from rnnreranker.base.jobs import alone, one_torch_thread
 from rnnreranker.base.settings import Written
-from rnnreranker.lab.study.request import BASE, TO_TRAIN, Arm, StudyRequest
+from rnnreranker.lab.study.request import BASE, LENGTHS, TO_TRAIN, Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.runs import Run
 from rnnreranker.train.groups import sampled
@@ -35,7 +35,6 @@ MODEL, INDEX, TRIAL = "model", "index", "trial.json"  # of the folder of a trial
 RETRIEVERS = {"dense": "dense", "impact": "impact", "tokens": "late"}  # part → who searches it
 DEPTHS = ("candidates", "depth", "validation_candidates")  # settings of trainings: documents read of a run
 RANGES = 10  # of equal width, of distances from 0 to 1
-LENGTHS = ("max_length", "query_length", "document_length")  # settings of encoders that their trainings have, too
 
 
 Values = dict[str, dict[str, float]]  # measure → test query → value
