@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.regress import __main__ as regress
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages.published import find_runs, measure_published
 from rnnreranker.regress.papers.matrix import Matrix
@@ -192,3 +193,20 @@ class TestTheCommand:
         ):
             with pytest.raises(InputError, match=message):
                 main([*argv, *more])
+
+    def test_no_flag_is_passed_over(
+        self, specs: Path, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        of, given = ["--specs", str(specs)], ["--runs", str(runs)]
+        for more, message in (
+            (["small", *given, "--dry-run"], "--dry-run: run files of --runs .* are measured without commands"),
+            (["paper-009", "--only", "bm25"], "--only bm25: is of a spec; name the one that has it"),
+            (["--docs", "--dry-run"], "no spec named"),
+        ):
+            with pytest.raises(InputError, match=message):
+                main([*of, *more])
+        written = list[Path]()
+        monkeypatch.setattr(regress, "_docs", lambda folder, _: written.append(folder))
+        for argv in (["small", *given], ["--matrix"], ["paper-009"]):
+            assert main([*of, *argv, "--docs"]) == 0
+        assert written == [specs] * 3

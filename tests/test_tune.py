@@ -264,6 +264,8 @@ def test_the_command_and_python_do_the_same(made: QuerySet, tmp_path: Path, caps
     assert main([*flags, "--sweep", "context,ablations"]) == 0
     printed = capsys.readouterr()
     assert "warning: 12 topics, fewer than 50: " in printed.err
+    with pytest.raises(InputError, match="--output is what trials of one query set choose: not with --collections"):
+        main(["--collections", "cells.yaml", "--output", str(tmp_path / "cells.yaml")])
     (record,) = read_records(tmp_path / "my.json")
     assert (record.kind, record.name, record.outcome["study"]["trials"]) == ("tuning", "rnn", 3)
     assert "shell.yaml" not in record.commands[0]["command"]
@@ -286,6 +288,7 @@ def test_the_command_and_python_do_the_same(made: QuerySet, tmp_path: Path, caps
         ({"trials": -1, "folds": 1}, "trials=-1: expected an integer >= 0; folds=1: expected an integer >= 2"),
         ({"test_topics": "t"}, "test_topics and test_qrels go together"),
         ({"collections": "sets.yaml"}, "index, topics, qrels: of one query set, not with collections"),
+        ({"collections": "sets.yaml", "sweep": "lambda"}, "index, topics, qrels, sweep: of one query set, not with"),
         ({"measure": "nDCG@10 RR@10"}, "expected one measure"),
         ({"trials": 0}, "trials=0: nothing to do without a sweep"),
         ({"sweep": "contxt"}, "sweep=contxt: expected some of context,lambda,grid,ablations"),

@@ -67,18 +67,19 @@ def main(argv: Sequence[str]) -> int:
         return 0
     papers = _check(args, folder)
     asked = [] if papers else [find_spec(name, folder, data=True) for name in args.names]
+    code = 0
     if args.runs and all(entry.ways for spec, _ in asked for entry in spec.conditions.values()):
-        return _published(folder, args)
-    if papers and args.dry_run:
+        code = _published(folder, args)
+    elif papers and args.dry_run:
         for plan in listing.paper_plans(folder, args.names, args.table):
             command.put("\n".join(plan.lines()))
     elif args.matrix or papers:
         listing.print_matrix(folder, args.names, args.table, cells=not args.matrix)
     elif args.names:
-        return _specs(folder, args, asked)
-    else:
+        code = _specs(folder, args, asked)
+    if args.docs and not args.dry_run:
         _docs(folder, Path(args.docs_folder))
-    return 0
+    return code
 
 
 def _check(args: RegressRequest, folder: Path) -> bool:
@@ -100,7 +101,11 @@ def _check(args: RegressRequest, folder: Path) -> bool:
         (args.table and not named, f"--table {args.table}: is of a paper; name one, as paper-000"),
         (args.only and len(args.names) > 1, f"--only with {len(args.names)} names: name the one spec that has it"),
         (
-            not (args.names or args.runs or args.matrix or args.docs),
+            args.only and not args.runs and (named or args.matrix or not args.names),
+            f"--only {', '.join(args.only)}: is of a spec; name the one that has it, without --matrix",
+        ),
+        (
+            not (args.names or args.runs or args.matrix or (args.docs and not args.dry_run)),
             f"no spec named: give one or more, or --list; {nearest('', known)}",
         ),
     )
@@ -115,6 +120,7 @@ def _published(folder: Path, args: RegressRequest) -> int:
     from rnnreranker.regress.papers.matrix import Matrix
     from rnnreranker.regress.records import put_on_record
 
+    refuse((args.dry_run, f"--dry-run: run files of --runs {args.runs} are measured without commands; leave it out"))
     matrix = Matrix(folder)
     records, errors = run_files(matrix.sets.values(), matrix.cells, args.names, Path(str(args.runs)), args.only)
     rows = [
@@ -148,8 +154,6 @@ def _specs(folder: Path, args: RegressRequest, asked: Sequence[tuple[Spec, Seque
         command.put("\n".join(line for plan in plans for line in plan.lines()))
         return 0
     codes = [_run(plan, folder, args) for plan in plans]
-    if args.docs:
-        _docs(folder, Path(args.docs_folder))
     return CHANGED if CHANGED in codes else min(codes)
 
 

@@ -203,7 +203,7 @@ KEPT = "keep the trials here, and go on from them after a kill"
 SHARE = 0.25  # of the queries that trials of trainings are judged by, at least
 SWEEPS = ("context", "lambda", "grid", "ablations")
 NEEDED = ("index", "topics", "qrels")  # of one query set
-SINGLE = (*NEEDED, "run", "encoded_queries", "test_topics", "test_qrels", "test_run")  # not with cells
+SINGLE = (*NEEDED, "run", "encoded_queries", "test_topics", "test_qrels", "test_run", "sweep")  # not with cells
 
 
 @dataclass(frozen=True, kw_only=True)
