@@ -210,3 +210,11 @@ class TestTheCommand:
         for argv in (["small", *given], ["--matrix"], ["paper-009"]):
             assert main([*of, *argv, "--docs"]) == 0
         assert written == [specs] * 3
+
+    def test_a_named_file_is_a_spec_of_its_own(
+        self, specs: Path, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        text = (specs / "small.yaml").read_text().replace("name: small", "name: two").replace(" some:", " other:")
+        (tmp_path / "two.yaml").write_text(text)
+        assert main([str(tmp_path / "two.yaml"), "--specs", str(specs), "--runs", str(runs)]) == 0
+        assert "other\tbm25\ttrec\tRR@2\t0.7500\n" in capsys.readouterr().out

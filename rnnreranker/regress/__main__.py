@@ -69,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
     asked = [] if papers else [find_spec(name, folder, data=True) for name in args.names]
     code = 0
     if args.runs and all(entry.ways for spec, _ in asked for entry in spec.conditions.values()):
-        code = _published(folder, args)
+        code = _published(folder, args, asked)
     elif papers and args.dry_run:
         for plan in listing.paper_plans(folder, args.names, args.table):
             command.put("\n".join(plan.lines()))
@@ -112,7 +112,7 @@ def _check(args: RegressRequest, folder: Path) -> bool:
     return bool(named)
 
 
-def _published(folder: Path, args: RegressRequest) -> int:
+def _published(folder: Path, args: RegressRequest, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> int:
     """Measure published run files; 1 if one cannot be measured, 2 if none has these names."""
     from rnnreranker.base.command import print_table
     from rnnreranker.regress.pages.published import run_files
@@ -121,8 +121,9 @@ def _published(folder: Path, args: RegressRequest) -> int:
     from rnnreranker.regress.records import put_on_record
 
     refuse((args.dry_run, f"--dry-run: run files of --runs {args.runs} are measured without commands; leave it out"))
-    matrix = Matrix(folder)
-    records, errors = run_files(matrix.sets.values(), matrix.cells, args.names, Path(str(args.runs)), args.only)
+    matrix, named = Matrix(folder), {one.id: (spec, one) for spec, several in asked for one in several}
+    sets, names = (named, ()) if named else (matrix.sets, args.names)
+    records, errors = run_files(sets.values(), matrix.cells, names, Path(str(args.runs)), args.only)
     rows = [
         [record.outcome["query_set"], record.name, protocol, name, f"{number:.4f}"]
         for record in records
