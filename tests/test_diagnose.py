@@ -82,6 +82,7 @@ def measured(**changes: float) -> dict[str, Any]:
         "scale": {**scale, "exp_safe": True, "largest_exponent": 2.4, "unit_norm": True},
         "order": {"agreement": values["agreement"], "only_order": None},
         "overlap": {"rbo": {"mean": values["rbo"]}},
+        "terms": {name: {"weight": 0.15} for name in ("rank", "run", "query", "first")},
     }
 
 
@@ -101,6 +102,12 @@ def test_verdicts(changes: dict[str, float], word: str, reason: str) -> None:
     assert (said["word"], said["scale"]) == (word, "minmax")
     assert reason in said["reasons"][0]
     assert said["reasons"][-1].startswith("scale minmax, as it is set")
+    kept = [
+        reason
+        for reason in said["reasons"]
+        if reason.endswith("its ranks and scores count, 30% of the weight is theirs")
+    ]
+    assert bool(kept) == word.endswith(("helps", "help"))
 
 
 @pytest.mark.parametrize(

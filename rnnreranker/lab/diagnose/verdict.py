@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rnnreranker.lab.shared import print_report
-from rnnreranker.rnn import RnnParams, mixture
+from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.reference import EXPONENT_LIMIT
 
 HELPS, MAY, LITTLE, RISKY = "likely helps", "may help", "little effect", "risky"
@@ -83,9 +83,9 @@ def verdict(measured: dict[str, Any]) -> dict[str, Any]:
         f"{NEIGHBOURS:.0%})",
     ]
     if counts_run:
-        weights, what = mixture.weights(params), f"its ranks count ({order['only_order']})"
-        part = params.lam * (weights[0] + (0 if order["only_order"] else weights[1]))
-        what = what if order["only_order"] else "its ranks and scores count"
+        only, counts = order["only_order"], "its ranks and scores count"
+        known, what = (["rank"], f"its ranks count ({only})") if only else (["rank", "run"], counts)
+        part = sum(term["weight"] for name, term in measured["terms"].items() if name in known)
         helping.append(f"what the run knew is kept: {what}, {part:.0%} of the weight is theirs")
     return {"word": HELPS if agreement <= LIKELY else MAY, "scale": "minmax", "reasons": [*helping, of_scale]}
 
