@@ -217,6 +217,14 @@ class TestPlan:
         with pytest.raises(InputError, match=r"own\.yaml:16: labels: no option of study methods, "):
             read_spec(write(tmp_path, OWN + works))
 
+    def test_two_works_of_one_id_are_refused(self, tmp_path: Path) -> None:
+        works = "studies:\n  one: {index: vectors, query_set: dl}\n"
+        assert [work.id for work in read_spec(write(tmp_path, OWN + works)).works] == ["one"]
+        with pytest.raises(
+            InputError, match="one: the id of two studies, tunings, recoveries or diagnoses; rename one"
+        ):
+            read_spec(write(tmp_path, OWN + works + works.replace("studies", "tunings")))
+
 
 class TestTheProjectsOwn:
     def test_all_specs_are_good_and_know_their_data(self) -> None:

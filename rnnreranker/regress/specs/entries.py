@@ -401,11 +401,14 @@ class Spec(Entry):
         expected = [{*self.expected} - {*self.query_sets}, *({*by_run} - {*runs} for by_run in self.expected.values())]
         with_vectors = [name for name, index in self.indexes.items() if USUAL in index.parts]
         said = f"redundancy: {self.redundancy}: no such index with a part {USUAL}"
+        works = [work.id for work in self.works]
+        twice = [name for name in dict.fromkeys(works) if works.count(name) > 1]
         refuse(
             (not self.conditions and not self.works, "conditions: none here and none in the parts"),
             (not all(map(self.measures_of, self.query_sets.values())), "measures: expected at least one name"),
             ({*self.compare} - {*self.measures}, f"compare: expected some of {', '.join(self.measures)}"),
             (self.redundancy not in ("", *with_vectors), said),
+            (twice, f"{', '.join(twice)}: the id of two studies, tunings, recoveries or diagnoses; rename one"),
             *((names, f"expected: {', '.join(names)}: no such query set or run") for names in expected),
         )
         return self
@@ -413,7 +416,8 @@ class Spec(Entry):
     @property
     def works(self) -> tuple[Work, ...]:
         """All studies, tunings, recoveries and diagnoses."""
-        return tuple({**self.studies, **self.tunings, **self.recoveries, **self.diagnoses}.values())
+        groups = (self.studies, self.tunings, self.recoveries, self.diagnoses)
+        return tuple(work for group in groups for work in group.values())
 
     def condition(self, name: str) -> Condition:
         """The condition of an id; InputError: unknown."""
