@@ -70,6 +70,12 @@ class TestStates:
         again = dataclasses.replace(DENSE, inputs={**DENSE.inputs, "index again": next(iter(DENSE.inputs.values()))})
         assert compare(small(tmp_path), again, [DENSE]) == State("ok")  # one index under two names
 
+    def test_a_record_of_other_protocols_or_measures_says_nothing(self, tmp_path: Path) -> None:
+        trec = replace(DENSE, outcome={**DENSE.outcome, "values": {"trec": DENSE.outcome["values"]["binary"]}})
+        assert compare(small(tmp_path), DENSE, [trec]) == State("new")
+        more = replace(DENSE, outcome={**DENSE.outcome, "values": {**DENSE.outcome["values"], "trec": {"RR@10": 0.1}}})
+        assert compare(small(tmp_path), DENSE, [more]) == State("ok")
+
     def test_the_last_record_counts_and_what_the_spec_expects_before_it(self, tmp_path: Path) -> None:
         spec, older = small(tmp_path), record("dense", 0.7, 0.25)
         assert compare(spec, DENSE, [older, DENSE]) == State("ok")

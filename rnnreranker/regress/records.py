@@ -64,7 +64,7 @@ def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
     expected: dict[str, Any] = spec.expected.get(query_set, {}).get(record.name, {})
     others = [old for old in before if is_run(old, query_set, record.name)]
     same = [old for old in others if set(old.inputs.values()) == read]
-    wanted, changes = expected or (same[-1].outcome["values"] if same else {}), []
+    wanted, changes, state = expected or (same[-1].outcome["values"] if same else {}), [], State("new")
     if others and not wanted:
         differing = sorted({name for name, _ in record.inputs.items() ^ others[-1].inputs.items()})
         return State("new", f"the record is of another {', '.join(differing)}")
@@ -73,9 +73,10 @@ def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
             now, of = values.get(protocol, {}).get(name), f"{protocol} {name}" if len(values) > 1 else name
             if was is not None and now is None and expected:
                 changes.append(f"{of} expected and not measured")
-            elif None not in (was, now) and not abs(now - was) <= TOLERANCE:
-                changes.append(f"{of} {was:.4f} → {now:.4f}")
-    return State("changed", ", ".join(changes)) if changes else State("ok" if wanted else "new")
+            elif None not in (was, now):
+                state = State("ok")
+                changes += [] if abs(now - was) <= TOLERANCE else [f"{of} {was:.4f} → {now:.4f}"]
+    return State("changed", ", ".join(changes)) if changes else state
 
 
 class Figures:
