@@ -44,9 +44,10 @@ def opened(path: str) -> dict[str, float]:
     before, begun = anonymous(), time.perf_counter()
     source = open_vectors(path)
     seconds = time.perf_counter() - begun
+    held = anonymous() - before
     rng = np.random.default_rng(0)
     docids = [str(number) for number in rng.integers(0, len(source.docids), 200_000)]
-    held, begun = anonymous() - before, time.perf_counter()
+    begun = time.perf_counter()
     rows = source.rows(docids)
     return {"open_s": seconds, "open_MB": held, "look_up_s": time.perf_counter() - begun, "rows": float(len(rows))}
 

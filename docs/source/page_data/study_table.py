@@ -59,7 +59,7 @@ def arms_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def distances_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of how far encoders put questions from documents, see `rnnreranker.lab.study.comparisons`."""
+    """Header and rows of how far encoders put questions from documents, see `lab.study.trial.distances_of`."""
     lines = []
     for arm, far in study["distances"].items():
         half = len(far["relevant"]) // 2
