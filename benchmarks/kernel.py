@@ -74,9 +74,9 @@ def measured(sizes: tuple[int, ...]) -> list[list[Any]]:
 
     import numpy as np
 
-    from rnnreranker import RnnParams, rnn_similarity
+    from rnnreranker import RnnParams, rnn_similarity, warm_up
 
-    load_kernel()
+    warm_up()
     published = dataclasses.replace(RnnParams.preset("vectors"), k=21)
     settings = {"k 21, tau 0": dataclasses.replace(published, tau=0.0), "k 21, tau .5": published}
     settings["default"] = RnnParams()
@@ -93,20 +93,6 @@ def measured(sizes: tuple[int, ...]) -> list[list[Any]]:
                 rows.append([n, dimension, name, *in_pairs(product(vectors), ours, len(vectors), PAIRS.get(n, 9))])
         rows.append([n, DIMENSIONS[0], "graph", *graph(n)])
     return rows
-
-
-def load_kernel() -> None:
-    """Load the compiled kernel of this checkout, or of an older one."""
-    try:
-        from rnnreranker import warm_up
-
-        warm_up()
-    except ImportError:
-        from rnnreranker.rnn import chunks
-        from rnnreranker.rnn.graph import similarity
-
-        chunks.ENGINES.now()
-        similarity.ENGINES.now()
 
 
 def contexts(count: int, candidates: int, dimension: int) -> Any:
@@ -139,11 +125,7 @@ def graph(candidates: int) -> tuple[float, float, float]:
     import numpy as np
 
     from rnnreranker import RnnParams
-
-    try:
-        from rnnreranker.rnn.graph import graph_similarity
-    except ImportError:
-        from rnnreranker.rnn.graph.similarity import graph_similarity
+    from rnnreranker.rnn.graph import graph_similarity
 
     rng = np.random.default_rng(candidates)
     documents = contexts(1, DOCUMENTS - 1, 64)[0]

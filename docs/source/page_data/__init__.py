@@ -16,7 +16,7 @@ from page_data.learnt_limit import leave_one_out
 from page_data.method_table import method_tables
 from page_data.pictures import write_pictures
 from page_data.rivals import Rival, rivals
-from page_data.sizes import Sizes, amount, at_size, cell, slope
+from page_data.sizes import Sizes, amount, cell
 from page_data.sizes import sizes as computed_sizes
 from page_data.study_table import (
     KINDS,
@@ -59,7 +59,7 @@ def names(figures: Figures) -> dict[str, Any]:
         """Encoder → systems beside the fusion of BM25 and dense."""
         return rivals(figures)
 
-    own = [rivals_on_record, sizes, amount, cell, at_size, slope, method_tables, first_stages, diversity_lines]
+    own = [rivals_on_record, sizes, amount, cell, method_tables, first_stages, diversity_lines]
     own += [forecasts_on_record, cases, leave_one_out, verdict]
     own += [decided, judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
     titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY, "likely_limit": LIKELY}

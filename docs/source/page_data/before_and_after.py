@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 from page_data.first_stages import DEFAULT, StageTable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, FAINT = "#7d8590", "#7d859055"  # a grey that is read on white and on black, as are the colours of the marks
 COLOURS = ("#2f81f7", "#d9822b")  # of encoders
+
+
+def bare(axes: Axes, size: float) -> None:
+    """Leave the lower edge and labels of a size, on nothing."""
+    axes.figure.patch.set_alpha(0)
+    axes.patch.set_alpha(0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(FAINT)
+    axes.tick_params(colors=INK, labelsize=size, length=0)
 
 
 def before_and_after(tables: Mapping[str, StageTable]) -> Figure:
@@ -25,9 +35,7 @@ def before_and_after(tables: Mapping[str, StageTable]) -> Figure:
     stages = main.layout.stages
     order = sorted(range(len(stages)), key=lambda n: main.over(DEFAULT, stages[n].id).base)
     figure = Figure(figsize=(7.6, 0.9 + 0.5 * len(stages)), layout="constrained")
-    figure.patch.set_alpha(0)
     axes = figure.subplots()
-    axes.patch.set_alpha(0)
     for nth, (name, table) in enumerate(tables.items()):
         colour, shift = COLOURS[nth], 0.17 - 0.34 * nth / (len(tables) - 1)
         for row, n in enumerate(order):
@@ -44,9 +52,7 @@ def before_and_after(tables: Mapping[str, StageTable]) -> Figure:
             )
     axes.set_yticks(range(len(stages)), [stages[n].title for n in order])
     axes.set_ylim(-0.6, len(stages) - 0.4)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
-    axes.tick_params(colors=INK, labelsize=9, length=0)
+    bare(axes, 9)
     axes.grid(axis="x", color=FAINT, linewidth=0.6)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.2f}".replace("0.", "."))
     axes.legend(loc="lower right", frameon=False, labelcolor=INK, fontsize=9)

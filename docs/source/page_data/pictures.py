@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from page_data.before_and_after import FAINT, INK, before_and_after
+from page_data.before_and_after import FAINT, INK, bare, before_and_after
 from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, MIXTURE, PUBLIC, StageTable, stage_table
 from page_data.rivals import gains_and_times, rivals
 from page_data.study_table import picture
@@ -93,7 +93,6 @@ def _forest(table: StageTable) -> Figure:
     deep = -(-len(stages) // wide)
     row = 0.27 if len(shown) == 2 else 0.36
     figure = Figure(figsize=(1.6 + 2.9 * wide, 0.9 + deep * (0.9 + row * len(titles))), layout="constrained")
-    figure.patch.set_alpha(0)
     panels = figure.subplots(deep, wide, sharey=True, squeeze=False).ravel()
     for panel, stage in zip(panels, stages, strict=False):
         for number, method in enumerate(shown):
@@ -116,10 +115,7 @@ def _forest(table: StageTable) -> Figure:
         panel.set_yticks([*range(len(titles) + 1)], [*titles, "mean"])
         panel.set_ylim(len(titles) + 0.5, -0.5)
     for panel in panels:
-        panel.patch.set_alpha(0)
-        panel.spines[["top", "right", "left"]].set_visible(False)
-        panel.spines["bottom"].set_color(FAINT)
-        panel.tick_params(colors=INK, labelsize=8, length=0)
+        bare(panel, 8)
         panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:+.2f}".replace("0.", ".") if value else "0")
     for panel in panels[len(stages) :]:

@@ -6,7 +6,7 @@ import math
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from page_data.before_and_after import COLOURS, FAINT, INK
+from page_data.before_and_after import COLOURS, FAINT, INK, bare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,9 +62,7 @@ def gains_and_times(tables: dict[str, list[Rival]]) -> Figure:
     first = next(iter(tables.values()))
     order = sorted((one.system for one in first), key=lambda name: _named(first, name).gain)
     figure = Figure(figsize=(7.6, 0.9 + 0.36 * len(order)), layout="constrained")
-    figure.patch.set_alpha(0)
     axes = figure.subplots()
-    axes.patch.set_alpha(0)
     for nth, ((encoder, rows), colour) in enumerate(zip(tables.items(), COLOURS, strict=False)):
         for row, name in enumerate(order):
             one, height = _named(rows, name), row + 0.15 - 0.3 * nth
@@ -75,9 +73,7 @@ def gains_and_times(tables: dict[str, list[Rival]]) -> Figure:
     axes.axvline(0, color=FAINT)
     axes.set_yticks(range(len(order)), order)
     axes.set_ylim(-0.6, len(order) - 0.4)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
-    axes.tick_params(colors=INK, labelsize=8, length=0)
+    bare(axes, 8)
     axes.legend(loc="upper left", frameon=False, labelcolor=INK, fontsize=9)
     text = "gain in nDCG@10 over BM25 + dense (min-max) with 95% interval; milliseconds a query with retrieval"
     figure.suptitle(text, color=INK, fontsize=9.5, x=0.01, ha="left")

@@ -25,14 +25,13 @@ class Step:
     Attributes:
         title: of it; on: "GPU" or "core", whose hours are counted.
         by: what the hours are computed of: "assumed" FLOPs and bytes, or "measured" seconds.
-        hours, dollars: of each collection.
+        hours: of each collection.
     """
 
     title: str
     on: str
     by: str
     hours: tuple[float, ...]
-    dollars: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def measured_rows(figures: Figures) -> dict[str, list[dict[str, Any]]]:
 
 def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any]) -> Sizes:
     """The same of given rows and assumptions."""
-    device, model, kept, dollars = (assumed[name] for name in ("device", "model", "kept", "dollars"))
+    device, model, kept = (assumed[name] for name in ("device", "model", "kept"))
     encoding, products = device["flops"] * device["encoding"], device["flops"] * device["products"]
     width, by_ivf = model["width"], [row for row in rows["graphs"] if row["search"] == "ivf"]
     exact = [row for row in rows["graphs"] if row["search"] == "exact"][-1]
@@ -121,9 +120,7 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
     ]
     steps = []
     for title, on, by, seconds in plan:
-        hours = tuple(seconds(one) / 3600 for one in assumed["collections"])
-        price = dollars["gpu_hour" if on == GPU else "core_hour"]
-        steps.append(Step(title, on, by, hours, tuple(one * price for one in hours)))
+        steps.append(Step(title, on, by, tuple(seconds(one) / 3600 for one in assumed["collections"])))
     of_stretches = 16 * (kept["neighbours"] + 1 + kept["spare"]) * 8
     bytes_of: dict[str, Callable[[Mapping[str, Any]], float]] = {
         "vectors, float32": lambda one: 4 * width,
