@@ -234,10 +234,10 @@ class StudyRequest(ComputesOnDevices, Request):
     @cached_property
     def rated(self) -> list[str]:
         """Names of the arms, each after those that it refers to or takes its rates from; InputError: a circle."""
-        names = {arm.name: {*arm.refers, arm.own.rates} - {arm.name} for arm in self.chosen}
+        known = {arm.name for arm in self.chosen}
+        needs = {arm.name: {*arm.refers, arm.own.rates} & known - {arm.name} for arm in self.chosen}
         try:
-            order = TopologicalSorter({name: others & {*names} for name, others in names.items()}).static_order()
-            return [*order]
+            return [*TopologicalSorter(needs).static_order()]
         except CycleError as error:
             shown = ", ".join(error.args[1][1:])
             raise InputError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import refuse
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.settings import Request, setting
 from rnnreranker.lab.shared import print_report, recorded
@@ -67,10 +67,8 @@ def main(argv: Sequence[str]) -> int:
     else:
         request = command.request(args, TuneRequest, rerank=flags.with_rnn(args, args.rerank, "--rerank"))
     cells = not training and request.collections
-    refuse(
-        (given.output and not request.trials, "--output is what trials choose: not with --trials 0"),
-        (given.output and cells, "--output is what trials of one query set choose: not with --collections"),
-    )
+    if given.output and (cells or not request.trials):
+        raise InputError("--output is what trials of one query set choose: not with --collections or --trials 0")
     check_writable(given.output)
     with recorded(given.record, "tune", "tuning", argv, without=UNRECORDED) as record:
         if cells:
