@@ -213,8 +213,7 @@ def measured(
     request = dataclasses.replace(request, index=index, topics=searched_for)
     warm_up()
     systems = systems or usual_systems(request)
-    depth = max(request_of(request, one).depth for one in systems)  # contexts are whole, whatever `hits`
-    runs, times = searched(dataclasses.replace(request, hits=depth), systems)
+    runs, times = searched(request, systems)
     judged = judged[judged["query_id"].isin(list(wanted))]
     named = {str(one): run.head(request.hits) for one, run in runs.items()}
     return request, evaluate_runs(named, judged, request.measures).scores, times
@@ -263,8 +262,9 @@ def searched(request: ExperimentRequest, systems: Sequence[System]) -> tuple[dic
         before, read = (runs[one.base] if one.rerank else None), one.of_run and not one.rerank
         if not read:
             run_of(request, one, 1, before)
+        depth = max(request_of(request, own).depth for own in systems if own.base == one.base)  # contexts are whole
         begun = time.perf_counter()
-        runs[one] = run_of(request, one, request.hits, before)
+        runs[one] = run_of(request, one, depth, before)
         spent = 1000 * (time.perf_counter() - begun) / max(len(runs[one]), 1)
         times[one] = float("nan") if read else spent + (np.nan_to_num(times[one.base]) if one.rerank else 0)
     return runs, times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -118,3 +119,13 @@ def test_counted_queries_need_no_weights(world: Path, tmp_path: Path, home: Path
     assert runs[0] == runs[1] == runs[2]
     with pytest.raises(InputError, match="no model in this folder"):
         run_search(*of_search(world, index, run))
+
+
+def test_queries_of_a_changed_encoder_are_refused(world: Path, tmp_path: Path, home: Path) -> None:
+    index = copied(world, tmp_path)
+    described = json.loads((index / "rnnreranker.json").read_text())
+    described["parts"]["impact"]["encoder"]["fingerprint"] = "another"
+    (index / "rnnreranker.json").write_text(json.dumps(described))
+    with pytest.raises(InputError, match=r"the files of its encoder .* have changed since; make the index again"):
+        run_search(*of_search(world, index, tmp_path / "run.txt"))
+    assert run_search(*of_search(world, index, tmp_path / "run.txt", how=f"encoder={world / 'model'}")) == 0

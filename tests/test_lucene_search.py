@@ -95,6 +95,7 @@ def same(one: Any, other: Any) -> int:
 @pytest.mark.long
 def test_scores_and_ties_are_pyserinis(pydoc: Path, feedback: Any, params: dict[str, Any]) -> None:
     topics = dict(itertools.islice(load_topics("pydoc").items(), 0, None, 4))  # a quarter of them: 60
+    topics |= {"long": " ".join(f"word{number}" for number in range(1100)) + " list"}  # more than Lucene's usual limit
     topics |= {"none": "the of and", "odd": "naïve café 東京 🙂 — 3.14!", "unseen": "zzyzx"}
     again = None
     if feedback is not None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import rnnreranker
-from rnnreranker import build_index, train_model
+from rnnreranker import build_index, make_labels, train_model
 from rnnreranker.base import command
 from rnnreranker.base.command import READ, WRITTEN
 from rnnreranker.base.errors import InputError, of_command
+from rnnreranker.labels.negatives import mine_negatives
 
 PACKAGE = Path(rnnreranker.__file__).parent
 _TEXTS = """query text tag title compares measures measure explain qid docid host token address device only table sweep
@@ -23,7 +24,9 @@ TEXTS = frozenset(_TEXTS.split())  # no paths, no forms with paths in them; a fo
 
 def parsers() -> Iterator[argparse.ArgumentParser]:
     """Those of all commands, also of words that have flags of their own, as `tune train`."""
-    for path in sorted({*PACKAGE.rglob("__main__.py"), *(PACKAGE / f"{name}.py" for name in ("fuse", "negatives"))}):
+    for path in sorted(
+        {*PACKAGE.rglob("__main__.py"), *(PACKAGE / f"{name}.py" for name in ("experiment", "fuse", "negatives"))}
+    ):
         module = importlib.import_module(".".join(["rnnreranker", *path.relative_to(PACKAGE).with_suffix("").parts]))
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name.endswith("parser") and function.__module__ == module.__name__:
@@ -66,6 +69,7 @@ def test_every_argument_that_takes_text_is_known_to_be_a_path_or_none(name: str)
         ("search", "--index x --topics t --output new --explain-output ./new", "--output writes this path too"),
         ("fuse", "a.txt q.tsv --output q.tsv", r"the command reads it \(--runs q.tsv\)"),
         ("labels", "--run r --qrels s --output q.tsv --tsv link.tsv", "--output writes this path too"),
+        ("experiment", "--index x --topics t --qrels s --systems bm25|q.tsv>rnn --output q.tsv", "reads it"),
     ],
 )
 def test_every_way_to_one_file_is_seen(
@@ -125,3 +129,13 @@ def test_a_folder_that_is_replaced_holds_no_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is written as a whole, but documents .*docs.tsv is inside it"):
         build_index(tmp_path / "docs.tsv", tmp_path, parts="bm25")
     assert (tmp_path / "docs.tsv").read_text() == "d1\ttext\n"
+
+
+def test_functions_refuse_to_replace_what_they_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("run.tsv", "qrels.txt"):
+        Path(name).write_text("q 0 d 1 1 t\n")
+    with pytest.raises(InputError, match=r"tsv run.tsv: the command reads it"):
+        make_labels("run.tsv", "qrels.txt", None, "hard", tsv="run.tsv")
+    with pytest.raises(InputError, match=r"output run.tsv: the command reads it"):
+        mine_negatives("run.tsv", "qrels.txt", None, output="run.tsv")

@@ -371,6 +371,7 @@ def test_many_at_once_get_the_same(client: TestClient) -> None:
     [
         (["--host", "0.0.0.0"], "other machines could search this index; give --token"),
         (["--token", "short"], "8 or more"),
+        (["--token", ""], "8 or more"),
         (["--port", "99999"], r"--port 99999: expected a number in \[0, 65535\]"),
         (["--qrels", "q.txt"], "--qrels judges topics: give --topics too"),
         (["--max-body", "5"], "--max-body 5: expected an integer >= 1024"),

@@ -65,6 +65,9 @@ def test_flag_before_preset_before_default(tmp_path: Path) -> None:
         span=7, rate=1e-5, kind=None, folded=False, normalize=True
     )
     assert [*sections_of(tmp_path / "mine.yaml")] == ["rnn", "labels"]
+    (tmp_path / "mine.yaml").write_text("labels: {boost: 2}\n")
+    with pytest.raises(InputError, match=r"mine\.yaml: rnn: no such section; it has labels"):
+        Wing.named(tmp_path / "mine.yaml")
 
 
 def test_errors_name_the_flag_that_was_typed() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from array_vectors import ArrayVectors
 from labelers import make_labeler
 from tiny_encoder import (
     DIMENSION,
@@ -19,7 +20,7 @@ from tiny_encoder import (
     train_encoder,
 )
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.encode.coder import CandidateScorer, ScorerNetwork, TrainedScorer
 from rnnreranker.encode.kinds import Encoder
@@ -165,6 +166,8 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         Encoder.load(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
         reranker(tmp_path / "out", source, {}).rows_of(make_run())
+    with pytest.warns(DataWarning, match="was trained on other vectors than those of this index"):
+        reranker(tmp_path / "out", ArrayVectors(np.ones((4, 32), np.float32), list("abcd")), make_topics())
     (tmp_path / "narrow").mkdir()
     with pytest.raises(InputError, match=r"scores vectors of 32 dimensions, the index has 20"):
         reranker(tmp_path / "out", make_source(tmp_path / "narrow", 20), make_topics())

@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any, TextIO, TypeVar
+from typing import IO, Any, TypeVar
 
 from rnnreranker.base.errors import (
     DataWarning,
@@ -131,7 +131,7 @@ _READ = """index bm25_index from_index append documents topics test_topics valid
     validation_qrels truth run runs test_run validation_run encoded_queries encoder preset pairs labels negatives
     neutrality term_scorer collections space read second files names retriever retrieve fuse prf
     expand rerank aggregate method model loss arms first_stages similarity beside filter parts scorer impact_encoder
-    token_encoder"""
+    token_encoder systems"""
 WRITTEN, READ = frozenset(_WRITTEN.split()), frozenset(_READ.split())
 
 
@@ -176,7 +176,8 @@ def _paths_in(value: Any) -> Iterator[Path]:
     text = str(value) if isinstance(value, os.PathLike) or hasattr(value, "params") else value
     if not isinstance(text, str):
         return
-    pieces = [text, text.rpartition(":")[0], *re.split(r'[=,+"]|:without:', text)]  # FOLDER:SPLIT is a folder's split
+    within = map(str.strip, re.split(r'[=,+"|>]|:without:', text))
+    pieces = [text, text.rpartition(":")[0], *within]  # FOLDER:SPLIT is a folder's split
     for path in [Path(piece).expanduser() for piece in dict.fromkeys(pieces) if piece]:
         if (os.path.isfile(path) or os.path.isdir(path)) and not _is_name(str(path)):
             yield path
@@ -431,15 +432,14 @@ def naming_flags(typed: Collection[str]) -> Iterator[None]:
             raise InputError(re.sub(r"\b(\w+)=([^;]+?): expected", named, str(error))) from None
 
 
-def print_table(header: Sequence[object], rows: Iterable[Sequence[object]], stream: TextIO | None = None) -> None:
-    """Print a table: aligned on a terminal, else tab-separated; stream: None = standard output."""
-    stream = stream or sys.stdout
+def print_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table: aligned on a terminal, else tab-separated."""
     cells = [[shown(" ".join(re.split(r"[\t\r\n]+", str(cell)))) for cell in row] for row in (header, *rows)]
     _show("")
-    aligned = stream.isatty()
+    aligned = sys.stdout.isatty()
     widths = [max(map(len, column)) if aligned else 0 for column in zip(*cells, strict=True)]
     for row in cells:
-        print(("  " if aligned else "\t").join(map(str.ljust, row, widths)).rstrip(" "), file=stream)
+        print(("  " if aligned else "\t").join(map(str.ljust, row, widths)).rstrip(" "))
 
 
 def interval(middle: float, low: float, high: float) -> str:

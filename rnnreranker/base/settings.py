@@ -345,7 +345,8 @@ class Params(Checked):
             return cls.preset(text)  # type: ignore[arg-type]
         sections = sections_of(text)
         with located(str(text) if "" in sections else f"{text}: {cls.section}"):
-            values = sections.get("", sections.get(cls.section, {}))
+            if (values := sections.get("", sections.get(cls.section))) is None:
+                raise InputError(f"no such section; it has {', '.join(sections)}")
             return dataclasses.replace(base or cls(), **check_names(values, hints_of(cls)))
 
     @classmethod

@@ -216,11 +216,11 @@ def encode_ahead(
 def encode_block(
     name: str, params: Any, devices: Devices | None, threads: int | None, documents: list[Document], file: Path
 ) -> None:
-    _maker(name, params, devices).encode_into(file, documents, threads)
+    _maker(name, params, devices, base.part(name).inputs(params)).encode_into(file, documents, threads)
 
 
 @lru_cache(maxsize=4)
-def _maker(name: str, params: Any, devices: Devices | None) -> EncodedPart:
+def _maker(name: str, params: Any, devices: Devices | None, _content: str | None) -> EncodedPart:
     maker: Any = base.part(name).make(params, {})
     maker.devices = devices
     return maker

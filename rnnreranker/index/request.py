@@ -18,7 +18,7 @@ from rnnreranker.base.settings import Hint, Request, Written, hints_of, read_lis
 from rnnreranker.data import local, pydoc
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import GivenDocuments, load_documents
-from rnnreranker.data.fields import CHOICES, FIELDS, TITLE_AND_TEXT, asked_fields, fields_of
+from rnnreranker.data.fields import CHOICES, TITLE_AND_TEXT, asked_fields, fields_of
 from rnnreranker.parts.base import Part, part, parts
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
@@ -58,7 +58,9 @@ class IndexRequest(ComputesOnDevices, Request):
         metavar="NAMES",
     )
     settings: Mapping[str, Any] = field(default_factory=dict)
-    fields: str | Sequence[str] | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
+    fields: str | Sequence[str] | None = setting(
+        None, "of --documents (default: title,text)", one_of=lambda: [*CHOICES], metavar="NAMES"
+    )
     from_index: str | Path | None = setting(
         None, "index of the same documents, whose vectors, weights and tokens are taken", metavar="DIR"
     )

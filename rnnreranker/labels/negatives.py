@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from rnnreranker.base.command import phase
+from rnnreranker.base.command import check_apart, phase
 from rnnreranker.base.errors import InputError, argument, brief, nearest, refuse
 from rnnreranker.base.files import check_writable, read_lines, write_atomically
 from rnnreranker.base.method import Form, fields_of, find, naming
@@ -155,6 +155,7 @@ def mine_negatives(
 
 def check(request: NegativesRequest, *others: tuple[object, str]) -> None:
     """Check a request before any work; others: further faults. InputError: all faults at once."""
+    check_apart(vars(request))
     asked_fields(request.documents, request.fields)
     (mining, similar), output, shown = request.chosen, request.output, argument("output", request.output)
     filter = argument("filter", mining.filter)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from rnnreranker.base import command
+from rnnreranker.base.command import check_apart
 from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import argument, flag, refuse
 from rnnreranker.base.files import check_writable
@@ -209,6 +210,7 @@ def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
         InputError: all faults at once.
         MissingDependencyError: a backend is not installed.
     """
+    check_apart(vars(request))
     asked_fields(request.documents, request.fields)
     labeler, output = request.labeler, request.output
     texts = frozenset({"topics", "texts"} if request.listwise else ())

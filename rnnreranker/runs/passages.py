@@ -28,12 +28,12 @@ PASSAGES_HELP = (
 class PassageParams(Params):
     """How passages become documents."""
 
-    aggregate: Literal["none", "maxp", "firstp", "sump"] = setting("none", AGGREGATE_HELP)
+    aggregate: Literal["maxp", "firstp", "sump"] = setting("maxp", AGGREGATE_HELP)
     passages: str = setting("#", PASSAGES_HELP)
     hits: int | None = setting(None, "passages a query before that (none: 10 times the documents)", at_least=1)
 
 
-AGGREGATES = tuple(way for way in hints_of(PassageParams)["aggregate"].words if way != "none")
+AGGREGATES = tuple(hints_of(PassageParams)["aggregate"].words)
 
 
 @phase("passages to documents")

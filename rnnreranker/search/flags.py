@@ -12,14 +12,14 @@ from rnnreranker.rnn import RnnParams
 EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that help shows
 
 
-def typed_rnn(args: Any, settings: type[RnnParams] = RnnParams) -> dict[str, Any]:
+def typed_rnn(args: Any) -> dict[str, Any]:
     """The flags of rNN and --preset that were typed; InputError: values out of range, by their flags."""
-    typed = command.given(args, settings)
+    typed = command.given(args, RnnParams)
     with command.naming_flags(typed):
-        settings(**typed)
+        RnnParams(**typed)
     return typed | ({} if args.preset is None else {PRESET: args.preset})
 
 
-def with_rnn(args: Any, form: Form, of: str, settings: type[RnnParams] = RnnParams) -> Written:
+def with_rnn(args: Any, form: Form, of: str) -> Written:
     """A written form with the flags of rNN and --preset; of: the flag of the form; InputError: a setting in both."""
-    return Written.read(form).beside(typed_rnn(args, settings), of)
+    return Written.read(form).beside(typed_rnn(args), of)

@@ -217,11 +217,11 @@ class OutputRequest(Request):
     protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: PROTOCOLS, metavar="NAME")
 
 
-def passages(form: Form, of: str = "aggregate") -> PassageParams:
+def passages(form: Form) -> PassageParams:
     """The aggregation of a written form `maxp:passages=#`; InputError: unknown aggregate or settings."""
     from rnnreranker.runs.passages import AGGREGATES, PassageParams
 
     written = Written.read(form)
     if written.name not in AGGREGATES:
-        raise InputError(f"{argument(of, written.name)}: no such way; {nearest(written.name, AGGREGATES)}")
-    return PassageParams.of(written.params, argument(of, str(written)), aggregate=written.name)
+        raise InputError(f"{argument('aggregate', written.name)}: no such way; {nearest(written.name, AGGREGATES)}")
+    return PassageParams.of(written.params, argument("aggregate", str(written)), aggregate=written.name)

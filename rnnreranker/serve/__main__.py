@@ -21,7 +21,7 @@ EPILOG = """examples:
 def main(argv: Sequence[str]) -> int:
     """Run the command until it is interrupted; the exit code."""
     args = make_parser().parse_args(argv)
-    token = args.token or os.environ.get(TOKEN)
+    token = os.environ.get(TOKEN) if args.token is None else args.token
     request = command.request(args, ServeRequest, token=token, limits=command.request(args, Limits))
     request.check()
     extra = "mcp" if request.mcp else "serve"

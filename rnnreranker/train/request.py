@@ -85,9 +85,7 @@ class TrainRequest(Request):
     validation_qrels: Qrels | None = setting(
         None, "judgements, beside a run; from grade 1 on relevant", metavar="QRELS"
     )
-    validation_topics: str | Path | Mapping[str, str] | None = setting(
-        None, "texts of them, where --topics has none", metavar="FILE"
-    )
+    validation_topics: str | Path | Mapping[str, str] | None = setting(None, "texts of them", metavar="FILE")
     scorer: Form | None = setting(
         None, f"of candidates, for search --rerank scorer: {', '.join(SCORERS)} (default: the inner product)"
     )

@@ -218,5 +218,5 @@ def _in_order_of(run: Run, frame: pandas.DataFrame) -> pandas.DataFrame:
     """The rows of a frame in the order of a run of them, with its scores and ranks, queries in the order they come."""
     others = [name for name in frame.columns if name not in ("score", "rank")]
     ranked = _frame_of(run, frame[["qid"]].drop_duplicates())
-    ranked["docno"] = ranked["docno"].astype(frame["docno"].dtype)
+    ranked["docno"] = ranked["docno"].map(dict(zip(frame["docno"].astype(str), frame["docno"], strict=True)))
     return ranked.merge(frame[others], on=["qid", "docno"], how="left")[[*others, "score", "rank"]]

@@ -253,6 +253,8 @@ class StudyRequest(ComputesOnDevices, Request):
         values |= {"loss": self.loss} if self.loss is not None and "loss" not in values else {}
         model = Written(self.written.name, values, written.preset or self.written.preset)
         params: Any = training_of(model, self.usual).params
+        if getattr(params, "architecture", "") == "doc":
+            raise InputError("architecture=doc: a study weighs the words of queries by the model; expected max")
         # an encoder of single vectors keeps its length, others are tested with that of the study
         shared = ("validation_share", *(() if self.kind.trains == "encoder" else LENGTHS))
         other = [name for name in shared if getattr(params, name, 0) != getattr(self.training.params, name, 0)]

@@ -18,7 +18,7 @@ class Rm3Params(Params):
     fb_docs: int = setting(10, "first documents that the new query is made of", at_least=1)
     fb_terms: int = setting(10, "heaviest terms of the documents that are kept", at_least=1)
     fb_weight: float = setting(0.5, "weight of the query's terms; the rest is the documents'", at_least=0, at_most=1)
-    fb_filter: bool = setting(True, "filter of terms: letters and digits alone")
+    fb_filter: bool = setting(True, "filter of terms: letters and digits alone (words)")
 
 
 class Rm3Feedback(Feedback):

@@ -32,10 +32,10 @@ class RocchioParams(Params):
     fb_bottom_docs: int = setting(0, "last documents of the first search that count against (0 = none)", at_least=0)
     fb_depth: int | None = setting(
         None,
-        "documents of the first search, of vectors and impacts (none = fb_docs + fb_bottom_docs)",
+        "documents of the first search (none = fb_docs + fb_bottom_docs); of words the larger of --hits and this",
         at_least=1,
     )
-    fb_terms: int = setting(10, "heaviest terms of the documents that are kept", at_least=1)
+    fb_terms: int = setting(10, "heaviest terms of the documents that are kept (terms)", at_least=1)
     fb_alpha: float | None = setting(None, "weight of the query: .4 for vectors, 1 for terms", at_least=0)
     fb_beta: float | None = setting(None, "weight of the first documents: .6 for vectors, .75 for terms", at_least=0)
     fb_gamma: float | None = setting(

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_json
 from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.encode.params import RECORD
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 
 
@@ -46,6 +49,8 @@ class ScorerReranker(Reranker):
                 f"{self.params.model} scores vectors of {self.model.dimension} dimensions, the index has "
                 f"{self.vectors.dimension}; give the index that it was trained on"
             )
+        if read_json(Path(self.params.model).expanduser() / RECORD)["index"] != self.vectors.fingerprint:
+            notice(f"{self.params.model}: was trained on other vectors than those of this index")
 
     def describe(self) -> dict[str, Any]:
         from rnnreranker.encode.model_folder import content_of

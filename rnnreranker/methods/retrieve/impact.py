@@ -68,6 +68,10 @@ class ImpactRetriever(Retriever):
             queries = QueryImpacts(counts)
         else:
             encoder = SparseEncoder.open(name, devices=self.devices, **its)
+            if self.params.encoder is None and source.encoder.get("fingerprint") != encoder.fingerprint:
+                raise InputError(
+                    f"{source.folder}: the files of its encoder {name} have changed since; make the index again"
+                )
             kept = encoder.kept_queries(texts, self.threads)
             parts, words = (kept["weights"], kept["terms"], kept["offsets"]), str(kept["words"])
             queries = source.as_stored(csr_matrix(parts, (len(texts), int(kept["size"]))))

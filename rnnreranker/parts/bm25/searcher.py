@@ -32,6 +32,7 @@ class LuceneSearcher:
 
         self.folder = folder
         self._class, self._failure = jnius.autoclass, jnius.JavaException
+        self._class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(2**31 - 1)  # words of a query
         with self._work("opened"):
             self._searcher = self._class("io.anserini.search.SimpleSearcher")(str(folder.absolute()))
 
