@@ -22,6 +22,7 @@ import pytest
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import GivenDocuments, load_documents, texts_by_id
+from rnnreranker.data.local import files_of
 from rnnreranker.data.qrels import load_qrels, qrels_of
 from rnnreranker.data.topics import load_topics
 
@@ -416,6 +417,13 @@ def test_topics_without_those_of_others(tmp_path: Path) -> None:
     for load, name in ((load_topics, some), (load_qrels, qrels)):
         with pytest.raises(InputError, match=r"no (topics|judgements)"):
             load(f"{name}:without:{name if load is load_topics else topics}")
+
+
+def test_built_in_names_go_before_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pydoc").mkdir()
+    written(tmp_path / "pydoc" / "corpus.jsonl", '{"_id": "a", "text": "x"}\n')
+    assert files_of("pydoc", "documents") == []
 
 
 def test_backups_are_no_judgements_and_a_docid_has_one_text(tmp_path: Path) -> None:

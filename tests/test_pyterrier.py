@@ -154,3 +154,12 @@ def test_the_page_runs_as_printed(folder: Path, monkeypatch: pytest.MonkeyPatch)
             exec(compile(block, str(PAGE), "exec"), names)
     assert "dense + rNN" in said.getvalue()
     assert len(names["reranked"](names["topics"])) == 120
+
+
+def test_docnos_that_are_numbers_keep_their_columns_and_empty_frames_their_types() -> None:
+    given = frame()
+    given["docno"] = given["docno"].str[1:].astype(int).astype(object)
+    reranked = RnnTransformer(PARAMS)(given)
+    assert not reranked["text"].isna().any()
+    assert set(reranked["docno"]) == set(given["docno"])
+    assert RnnTransformer(PARAMS)(given.iloc[:0])["docno"].dtype == given["docno"].dtype

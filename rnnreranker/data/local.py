@@ -43,8 +43,8 @@ def files_of(name: str, part: str) -> list[Path]:
     if tripclick.is_name(name):
         kept = tripclick.path_of(name, part)
         return [] if kept is None else _document_files(kept) if part == "documents" else [kept]
-    if part != "documents" and name in BUILT_IN_TOPICS:
-        return [PYDOC_FILES / files[part == "qrels"] for files in BUILT_IN_TOPICS[name]]
+    if name in BUILT_IN_TOPICS:
+        return [] if part == "documents" else [PYDOC_FILES / files[part == "qrels"] for files in BUILT_IN_TOPICS[name]]
     if part == "documents" and path.is_dir() and _named_as_path(name) and not _in_beir_layout(path):
         return _document_files(path)
     if beir := beir_folder(name):

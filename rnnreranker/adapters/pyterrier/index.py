@@ -219,4 +219,5 @@ def _in_order_of(run: Run, frame: pandas.DataFrame) -> pandas.DataFrame:
     others = [name for name in frame.columns if name not in ("score", "rank")]
     ranked = _frame_of(run, frame[["qid"]].drop_duplicates())
     ranked["docno"] = ranked["docno"].map(dict(zip(frame["docno"].astype(str), frame["docno"], strict=True)))
+    ranked = ranked.astype({"docno": frame["docno"].dtype})  # also of an empty frame
     return ranked.merge(frame[others], on=["qid", "docno"], how="left")[[*others, "score", "rank"]]
