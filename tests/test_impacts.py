@@ -164,7 +164,7 @@ def test_queries_of_another_vocabulary_are_refused(folder: Path, tmp_path: Path)
     from rnnreranker.methods.retrieve.impact import ImpactRetriever
 
     source = written(tmp_path, made_up(5, 45, 1), list("abcde"))
-    source.encoder = {"name": str(folder)}
+    source.encoder = {"name": str(folder), "fingerprint": SparseEncoder.open(str(folder)).fingerprint}
     retriever = ImpactRetriever(Inputs(topics={"q": "w1"}, impacts=source))
     with pytest.raises(InputError, match="its vocabulary is another than that of the index"):
         retriever.retrieve(10)
