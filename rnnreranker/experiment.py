@@ -212,8 +212,7 @@ def measured(
     searched_for = wanted if request.encoded_queries is None else topics  # rows of vectors are those of all topics
     request = dataclasses.replace(request, index=index, topics=searched_for)
     warm_up()
-    systems = systems or usual_systems(request)
-    runs, times = searched(request, systems)
+    runs, times = searched(request, systems or usual_systems(request))
     judged = judged[judged["query_id"].isin(list(wanted))]
     named = {str(one): run.head(request.hits) for one, run in runs.items()}
     return request, evaluate_runs(named, judged, request.measures).scores, times

@@ -106,8 +106,8 @@ def extend_index(output: Path, request: IndexRequest) -> Built:
             raise InputError(
                 f"{output}: an index of {has}, unlike {request.documents}; give documents of the same kind"
             )
-        encoded = {name: one.get("encoder") for name, one in described["parts"].items() if part(name).encoder}
-        computed = {one.get("computed", {}).get("dtype", EXACT) for one in encoded.values() if one}
+        made_by = (one.get("encoder") for name, one in described["parts"].items() if part(name).encoder)
+        computed = {one.get("computed", {}).get("dtype", EXACT) for one in made_by if one}
         if computed - {request.compute_dtype}:
             were = f"{output}: its documents were computed in {' and '.join(sorted(computed))}"
             raise InputError(f"{were}; give {argument('compute_dtype', ' or '.join(sorted(computed)))}")
