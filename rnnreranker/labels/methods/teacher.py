@@ -170,14 +170,15 @@ class TermWeightLabeler(ContextLabeler):
         text = self.inputs.topics[one.qid]
         if (scorer := self._scorer) is None:
             [query] = self._weights.of_texts([text])
-            documents = self._weights.of_documents(one.rows)
+            values = self._weights.distributions(query, one.rows, self.params)
         else:
             texts = self.inputs.texts
             check_texts((), one.docids[: one.size], {}, texts)
             query, *documents = scorer.weights([text, *(texts[docid] for docid in one.docids[: one.size])])
+            values = distributions(query, documents, self.params)
         if not query:
             notice(f"query {one.qid}: no word of it is known, so the scores of all candidates are 0")
-        return distributions(query, documents, self.params)[0]
+        return values
 
     @cached_property
     def _weights(self) -> CollectionWeights:

@@ -327,12 +327,6 @@ class TermSource(Postings):
         """(N, V) float64 CSR counts, words ascending."""
         return self._matrix(slice(None), self.offsets)
 
-    def words_of(self, rows: np.ndarray) -> list[dict[str, int]]:
-        """Word → count, of each of (n,) int64 rows."""
-        counts, words = self.fetch(rows), self.vocabulary
-        pairs = [(words[term], int(count)) for term, count in zip(counts.indices, counts.data, strict=True)]
-        return [dict(pairs[first:last]) for first, last in itertools.pairwise(counts.indptr)]
-
     def queries(self, texts: Sequence[str]) -> csr_matrix:
         """(Q, V) float64 CSR, words ascending: counts of each text's known words; one line says how many texts have
         none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ from rnnreranker.base.errors import ids_of, instance_of, numbers_of
 from rnnreranker.base.settings import Params, setting
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from rnnreranker.parts.postings.source import TermSource
 
 Weights = Mapping[str, float]  # word -> weight
@@ -52,7 +55,7 @@ def label_distribution(
     for name, weights in (("query_weights", query_weights), ("document_weights", document_weights)):
         numbers_of([*instance_of(weights, Mapping, name).values()], name, (len(weights),))
         ids_of(list(weights), name)
-    return _distribution(_kept(query_weights), _kept(document_weights), SharedWords(products, scale))[0]
+    return _distribution(_kept(query_weights), _kept(document_weights), SharedWords(products, scale))
 
 
 class CollectionWeights:
@@ -68,40 +71,63 @@ class CollectionWeights:
         self._source = source
 
     def of_documents(self, rows: Sequence[int] | np.ndarray) -> list[dict[str, float]]:
-        return [self._weighted(own) for own in self._source.words_of(np.asarray(rows, dtype=np.int64))]
+        weights, words = self._matrix(rows), self._source.vocabulary
+        pairs = [*zip((words[number] for number in weights.indices), weights.data.tolist(), strict=True)]
+        return [dict(pairs[first:last]) for first, last in itertools.pairwise(weights.indptr)]
 
     def of_texts(self, texts: Sequence[str]) -> list[dict[str, float]]:
         """The words of texts with their weights; a word in no document counts as rarest."""
         return [self._weighted(Counter(own)) for own in self._source.analyser.words(texts)]
 
+    def distributions(self, query_weights: Weights, rows: Sequence[int] | np.ndarray, way: SharedWords) -> np.ndarray:
+        """(n,) float64: `label_distribution` of the weights of a query and of each of n documents."""
+        weights, of_query = self._matrix(rows), np.full(len(self._source.vocabulary), -1.0)
+        for word in query_weights.keys() & self._number.keys():
+            of_query[self._number[word]] = query_weights[word]
+        shared = (weights.data >= 0) & (of_query[weights.indices] >= 0)
+        products = weights.data[shared] * of_query[weights.indices[shared]]
+        row, count = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))[shared], weights.shape[0]
+        totals = np.bincount(row, products, minlength=count)
+        if way.products == "mean":
+            totals = totals / np.maximum(np.bincount(row, minlength=count), 1)
+        return np.array([math.tanh(way.scale * total) for total in totals.tolist()])
+
+    def _matrix(self, rows: Sequence[int] | np.ndarray) -> csr_matrix:
+        """(n, V) float64 CSR: the weights of the words of n documents, words ascending."""
+        weights = self._source.fetch(np.asarray(rows, dtype=np.int64)).astype(np.float64)
+        words = np.diff(weights.indptr)
+        lengths = np.bincount(np.repeat(np.arange(len(words)), words), weights.data, minlength=len(words))
+        weights.data = weights.data / np.repeat(lengths, words) * self._rarities[weights.indices]
+        return weights
+
     def _weighted(self, counts: Mapping[str, int]) -> dict[str, float]:
-        length, documents = sum(counts.values()), len(self._source.docids)
-        return {
-            word: counts[word] / length * math.log(documents / (self._have.get(word, 0) + 1)) for word in sorted(counts)
-        }
+        length, have = sum(counts.values()), self._source.document_frequencies
+        known = {word: int(have[self._number[word]]) if word in self._number else 0 for word in sorted(counts)}
+        return {word: counts[word] / length * self._rarity(of) for word, of in known.items()}
+
+    def _rarity(self, have: int) -> float:
+        return math.log(len(self._source.docids) / (have + 1))
 
     @cached_property
-    def _have(self) -> dict[str, int]:
-        return dict(zip(self._source.vocabulary, self._source.document_frequencies.tolist(), strict=True))
+    def _rarities(self) -> np.ndarray:
+        return np.array([*map(self._rarity, self._source.document_frequencies.tolist())])
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self._source.vocabulary)}
 
 
-def distributions(
-    query_weights: Weights, documents: Sequence[Weights], shared: SharedWords | None = None
-) -> tuple[np.ndarray, int]:
-    """(n,) float64: `label_distribution` of each document; and how many share no word with the query."""
-    query, way = _kept(query_weights), shared or SharedWords()
-    values = [_distribution(query, _kept(weights), way) for weights in documents]
-    return np.array([value for value, _ in values]), sum(not count for _, count in values)
+def distributions(query_weights: Weights, documents: Sequence[Weights], way: SharedWords) -> np.ndarray:
+    """(n,) float64: `label_distribution` of each document."""
+    query = _kept(query_weights)
+    return np.array([_distribution(query, _kept(weights), way) for weights in documents])
 
 
-def _distribution(query: Weights, document: Weights, way: SharedWords) -> tuple[float, int]:
-    shared = sorted(query.keys() & document.keys())
-    if not shared:
-        return 0.0, 0
-    total = 0.0
+def _distribution(query: Weights, document: Weights, way: SharedWords) -> float:
+    total, shared = 0.0, sorted(query.keys() & document.keys())
     for word in shared:
         total += document[word] * query[word]
-    return math.tanh(way.scale * (total / len(shared) if way.products == "mean" else total)), len(shared)
+    return math.tanh(way.scale * (total / (len(shared) or 1) if way.products == "mean" else total))
 
 
 def _kept(weights: Weights) -> dict[str, float]:
