@@ -87,9 +87,9 @@ class CollectionWeights:
         shared = (weights.data >= 0) & (of_query[weights.indices] >= 0)
         products = weights.data[shared] * of_query[weights.indices[shared]]
         row, count = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))[shared], weights.shape[0]
-        totals = np.bincount(row, products, minlength=count)
+        totals = np.bincount(row, products, minlength=count).astype(np.float64)  # integers if nothing is shared
         if way.products == "mean":
-            totals = totals / np.maximum(np.bincount(row, minlength=count), 1)
+            totals /= np.maximum(np.bincount(row, minlength=count), 1)
         return np.array([math.tanh(way.scale * total) for total in totals.tolist()])
 
     def _matrix(self, rows: Sequence[int] | np.ndarray) -> csr_matrix:
