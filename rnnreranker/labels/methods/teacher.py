@@ -19,7 +19,7 @@ from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.methods.base import ContextLabeler, JudgedContext, Source
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import NEEDS, PrfParams, PrfReranker
-from rnnreranker.parts.postings.word_weights import CollectionWeights, SharedWords, distributions
+from rnnreranker.parts.postings.word_weights import CollectionWeights, SharedWords, label_distribution
 
 if TYPE_CHECKING:
     from rnnreranker.encode.words.scorer import TermScorer
@@ -175,7 +175,8 @@ class TermWeightLabeler(ContextLabeler):
             texts = self.inputs.texts
             check_texts((), one.docids[: one.size], {}, texts)
             query, *documents = scorer.weights([text, *(texts[docid] for docid in one.docids[: one.size])])
-            values = distributions(query, documents, self.params)
+            way = self.params.products, self.params.scale
+            values = np.array([label_distribution(query, weights, *way) for weights in documents])
         if not query:
             notice(f"query {one.qid}: no word of it is known, so the scores of all candidates are 0")
         return values

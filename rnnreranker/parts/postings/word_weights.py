@@ -55,7 +55,11 @@ def label_distribution(
     for name, weights in (("query_weights", query_weights), ("document_weights", document_weights)):
         numbers_of([*instance_of(weights, Mapping, name).values()], name, (len(weights),))
         ids_of(list(weights), name)
-    return _distribution(_kept(query_weights), _kept(document_weights), SharedWords(products, scale))
+    way, total = SharedWords(products, scale), 0.0
+    shared = [word for word in sorted(query_weights) if min(query_weights[word], document_weights.get(word, -1.0)) >= 0]
+    for word in shared:
+        total += document_weights[word] * query_weights[word]
+    return math.tanh(way.scale * (total / (len(shared) or 1) if way.products == "mean" else total))
 
 
 class CollectionWeights:
@@ -115,20 +119,3 @@ class CollectionWeights:
     @cached_property
     def _number(self) -> dict[str, int]:
         return {word: number for number, word in enumerate(self._source.vocabulary)}
-
-
-def distributions(query_weights: Weights, documents: Sequence[Weights], way: SharedWords) -> np.ndarray:
-    """(n,) float64: `label_distribution` of each document."""
-    query = _kept(query_weights)
-    return np.array([_distribution(query, _kept(weights), way) for weights in documents])
-
-
-def _distribution(query: Weights, document: Weights, way: SharedWords) -> float:
-    total, shared = 0.0, sorted(query.keys() & document.keys())
-    for word in shared:
-        total += document[word] * query[word]
-    return math.tanh(way.scale * (total / (len(shared) or 1) if way.products == "mean" else total))
-
-
-def _kept(weights: Weights) -> dict[str, float]:
-    return {word: weight for word, weight in weights.items() if weight >= 0}
