@@ -185,3 +185,13 @@ def test_validation_queries_without_a_vector_do_not_count(made: Collection) -> N
     learner = made.labeler(labels=LabelParams(mass="share"))
     learnt = [learn_mass(learner, made.run, judged(some | more)) for more in ({}, {"q20": ["nowhere"]})]
     assert learnt[0][1]["losses"] == learnt[1][1]["losses"]
+
+
+def test_masses_that_a_method_or_a_graph_cannot_have(made: Collection) -> None:
+    learner = made.labeler(labels=LabelParams(mass="share"))
+    learner.reads = frozenset({"neighbours"})
+    with pytest.raises(InputError, match="with one positive a query it is learnt by vectors; expected from=vectors"):
+        learn_mass(learner, made.run, judged({qid: known[:1] for qid, known in made.topics.items()}))
+    given: dict[str, Any] = {"index": made.folder / "v.npy", "encoded_queries": made.queries, "run": made.run}
+    with pytest.raises(InputError, match="uniform has one similarity for all; expected evidence, share or own"):
+        make_labels(**given, qrels=made.topics, method="uniform:mass=confident,share=0.3,threshold=0.2")

@@ -278,6 +278,8 @@ def learn_mass(labeler: Labeler, run: Run, validation: Judged) -> tuple[LabelPar
             share = threshold = 0.0
         if share is None:
             share = likeliest_share(cases, -np.inf if threshold is None else threshold)
+    elif "vectors" not in labeler.reads:
+        raise InputError("mass=share: with one positive a query it is learnt by vectors; expected from=vectors")
     else:
         values = held_out_losses(listwise(labeler, run, chosen))
         share, means = best_share(values), values.mean(axis=1).round(6).tolist()

@@ -183,7 +183,7 @@ class TrainParams(RankedParams):
     neutrality_weight: float = setting(0.0, "weight of the divergence from the documents' neutrality", at_least=0)
     neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1)
     query_tokens: int | None = setting(
-        None, "tokens at which training queries are cut, special tokens included", at_least=1
+        None, "tokens at which training and validation queries are cut, special ones included", at_least=1
     )
 
 

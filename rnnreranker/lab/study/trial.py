@@ -328,7 +328,7 @@ class Studied:
         from rnnreranker.labels.methods.base import positives_of
         from rnnreranker.search.queries import QueryEncoding, query_vectors
 
-        judged, source = positives_of(self.qrels), index.vectors
+        judged, source = positives_of(self.qrels, self.request.relevant), index.vectors
         rows = [source.rows([*judged.get(qid, ())]) for qid in topics]
         asked = query_vectors(QueryEncoding(devices=self.request.devices), index, topics, threads=1)
         documents = source.fetch(np.arange(len(self.documents)))

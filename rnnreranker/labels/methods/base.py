@@ -159,6 +159,7 @@ class Labeler(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
     Beside: ClassVar[type[settings.Params]] = LabelParams  # settings that its written form takes too
+    alike: ClassVar[bool] = False  # whether its similarities tell no candidates apart
     of_documents: ClassVar[bool] = False  # whether it compares documents alone, which a graph has, too
     whole: ClassVar[bool] = False  # whether all positives of a query take part, also where the context is smaller
 
@@ -182,6 +183,8 @@ class Labeler(ABC):
         mass = self.label_params.mass
         if mass not in (None, "own") and not isinstance(self, VectorLabeler):
             raise InputError(f"mass={mass}: takes rNN similarities, which the method {self.name} has not; expected own")
+        if mass == "confident" and self.alike:
+            raise InputError(f"mass=confident: {self.name} has one similarity for all; expected evidence, share or own")
 
     @classmethod
     def needs_from(cls, source: Source, params: Any) -> frozenset[str]:

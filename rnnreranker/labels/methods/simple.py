@@ -66,6 +66,7 @@ class UniformLabeler(VectorLabeler):
     """
 
     name = "uniform"
+    alike = True
 
     @property
     def takes_mass(self) -> bool:
