@@ -157,6 +157,12 @@ def test_texts_are_reranked_for_clients_of_other_rerankers(client: TestClient, c
     assert [one["index"] for one in answer["results"]] == order.tolist()
 
 
+def test_an_encoder_of_queries_encodes_no_documents(collection: ServedIndex, request_of: ServeRequest) -> None:
+    other, texts = ServedIndex(dataclasses.replace(request_of, encoder=":pooling=cls")), list(TEXTS.values())[:5]
+    np.testing.assert_array_equal(other.encode(texts, "documents"), collection.encode(texts, "documents"))
+    assert not np.allclose(other.encode(texts), collection.encode(texts))
+
+
 def test_documents_and_what_is_offered(client: TestClient) -> None:
     for docid in ("d3", SCRIPT, "a/b"):
         assert client.get(f"/documents/{docid}").json() == {"docid": docid, "text": TEXTS[docid]}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache, lru_cache
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from rnnreranker.search.show import first_line
 from rnnreranker.serve.guard import check as check_time
 from rnnreranker.serve.question import QID, SearchBody, check_request
 from rnnreranker.serve.request import ServeRequest
-
-if TYPE_CHECKING:
-    from rnnreranker.encode.kinds import Encoder
 
 AT_ONCE = 4  # texts that are encoded before it is another request's turn
 QUERIES = 1024  # vectors of queries that are kept
@@ -74,6 +71,7 @@ class ServedIndex:
         self.texts = texts_in(self.index)
         self.encodes = "dense" in self.index.folders and not without_query_vectors(self.encoding, self.index)
         self._reading, self._evaluating, self._encoding, self._drawing = (threading.Lock() for _ in range(4))
+        self._encoder = cache(lambda named: open_query_encoder(QueryEncoding(named), self.index))
         self.vector_of = lru_cache(QUERIES)(lambda text: self.encode([text]))  # (1, d)
 
     def warm(self) -> None:
@@ -209,7 +207,8 @@ class ServedIndex:
         return first_line(docid, self.document(docid) or "")[:SHOWN_TEXT]
 
     def encode(self, texts: Sequence[str], what: Literal["queries", "documents"] = "queries") -> np.ndarray:
-        """(n, d) float32: the vectors of texts, a few texts of one caller at a time.
+        """(n, d) float32: the vectors of texts, a few texts of one caller at a time; those of documents are by the
+        encoder of the index, if it names one.
 
         Raises:
             InputError, UnavailableError, MissingDependencyError: the encoder of the index is unknown or not here.
@@ -218,9 +217,6 @@ class ServedIndex:
         for first in range(0, len(texts), AT_ONCE):
             check_time()
             with self._encoding:
-                parts.append(self._encoder.encode(list(texts[first : first + AT_ONCE]), threads=1, what=what))
+                encoder = self._encoder(None if what == "documents" and self.index.encoder else self.request.encoder)
+                parts.append(encoder.encode(list(texts[first : first + AT_ONCE]), threads=1, what=what))
         return np.concatenate(parts)
-
-    @cached_property
-    def _encoder(self) -> Encoder:
-        return open_query_encoder(self.encoding, self.index)
