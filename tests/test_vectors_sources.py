@@ -224,11 +224,16 @@ def test_large_files_are_mapped_and_read_by_several_threads(
     ],
 )
 def test_lists_whose_ids_are_no_lines_are_refused(tmp_path: Path, spec: str, first: int, reason: str) -> None:
-    source = open_vectors(faiss_folder(tmp_path, spec, ids=np.arange(COUNT) + first))
+    folder = faiss_folder(tmp_path, spec, ids=np.arange(COUNT) + first)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(InputError, match=rf"no vectors can be read from a Index\w+ \({reason}\); use a [^\n]+$"):
-            source.fetch(np.array([3]))
+            open_vectors(folder).fetch(np.array([3]))
+
+
+def test_lists_are_ready_for_several_threads_once_opened(tmp_path: Path) -> None:
+    source: Any = open_vectors(faiss_folder(tmp_path, "IVF4,Flat"))
+    assert source._lists.direct_map.type == faiss.DirectMap.Array
 
 
 def flex(folder: Path, **changed: object) -> Path:

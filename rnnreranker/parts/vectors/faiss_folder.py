@@ -102,6 +102,9 @@ class FaissVectors(VectorSource):
         if file is None:
             self.fingerprint = fingerprint("faiss", self.kind, str(index.ntotal), "\n".join(self.docids))
             self.opened = FaissVectors, (index, list(self.docids))
+        if self._lists is not None and not isinstance(index, faiss.IndexRefineFlat):
+            with self._working():
+                self._lists.make_direct_map()  # here, as threads that read cannot; the other gives vectors by itself
 
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         """A lossy index gives decoded vectors, with one warning; after PCA or OPQ in the space of the queries."""
@@ -109,8 +112,6 @@ class FaissVectors(VectorSource):
             self._warned = True
             notice(f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate")
         with self._working():
-            if self._lists is not None and not isinstance(self._index, self._faiss.IndexRefineFlat):
-                self._lists.make_direct_map()  # once; the other gives vectors by itself
             in_parts(lambda part: self._index.reconstruct_batch(rows[part], out[part]), len(rows), self._many, AT_ONCE)
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> Found:
