@@ -98,6 +98,12 @@ def test_settings_of_sentence_transformers_are_followed(plain: Path, tmp_path: P
     np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS[:6]), axis=1), 1, rtol=1e-6)
 
 
+def test_an_empty_prompt_is_a_prompt(plain: Path, tmp_path: Path) -> None:
+    given = {"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"}
+    settings = read_settings(sentence_transformers_folder(tmp_path, plain, config_sentence_transformers=given))
+    assert (settings.query_prompt, settings.document_prompt) == ("query: ", "")
+
+
 def test_modules_of_their_own_go_to_sentence_transformers(plain: Path, tmp_path: Path) -> None:
     package = pytest.importorskip("sentence_transformers")
     from sentence_transformers import models

@@ -252,7 +252,10 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}),
 def prompts_of(named: Mapping[str, str], default: str | None) -> dict[str, str]:
     """The text before texts of each `TextKind`, by the names that sentence-transformers uses."""
     usual = named.get(default or "", "")
-    return {side: next((named[name] for name in own if named.get(name)), usual) for side, own in PROMPTS.items()}
+    return {
+        side: next((named[name] for name in own if named.get(name)), "" if {*own} & {*named} else usual)
+        for side, own in PROMPTS.items()
+    }
 
 
 def settings_file(path: Path) -> Any:
