@@ -116,6 +116,11 @@ def test_modules_of_their_own_go_to_sentence_transformers(plain: Path, tmp_path:
     assert encoder.dimension == 3
     np.testing.assert_allclose(encoder.encode(TEXTS[:6]), model.encode(TEXTS[:6]), atol=2e-6)
     assert Encoder.load(encoder.name, **encoder.options).fingerprint == encoder.fingerprint
+    activation = tmp_path / "dense" / "2_Dense" / "config.json"
+    was = activation.read_text()
+    activation.write_text(was.replace("activation.Tanh", "activation.ReLU"))
+    assert Encoder.load(encoder.name).fingerprint != encoder.fingerprint
+    activation.write_text(was)
     with pytest.raises(InputError, match="has a module Dense, so pooling is fixed"):
         Encoder.load(str(tmp_path / "dense"), pooling="cls")
     from rnnreranker.encode.coder import load_query_encoder

@@ -30,6 +30,7 @@ WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 SMALL = ("*.json", "*.txt", "*.model", "artifact.metadata")  # the last of Stanford's ColBERT
 TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
 READ = ("config.json", *TOKENIZERS, "artifact.metadata")  # small files that change what weights compute
+PLAIN = ("Transformer", "Pooling", "Normalize")  # modules whose settings `ModelSettings` has
 MASK = "MultiVectorMask"  # the module of sentence-transformers that says which tokens count
 TextKind = Literal["query", "document"]
 PROMPTS: dict[TextKind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -182,8 +183,11 @@ def _digest(folder: Path) -> str:
             f"{folder}: no model in this folder; expected config.json (transformers) or modules.json "
             "(sentence-transformers), with model.safetensors or pytorch_model.bin"
         )
-    digest = hashlib.sha256()
-    for file in [*weights, *(folder / name for name in READ if (folder / name).is_file())]:
+    files, digest = [*weights, *(folder / name for name in READ if (folder / name).is_file())], hashlib.sha256()
+    with loading(folder, "a model of sentence-transformers"):
+        if {*modules_of(folder)} - {*PLAIN}:  # whose settings change vectors too
+            files += sorted({*folder.rglob("*config.json"), folder / "modules.json"} - {*files})
+    for file in files:
         digest.update(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())
     return digest.hexdigest()
 
@@ -234,7 +238,7 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}),
         whole = settings_file(folder / "config_sentence_transformers.json") if kinds else {}
         prompts = prompts_of(whole.get("prompts") or {}, whole.get("default_prompt_name"))
         plain = not kinds or (pooling and re.fullmatch("Transformer,Pooling(,Normalize)?", ",".join(kinds)))
-        others = (kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize"))
+        others = (kind for kind in kinds if kind not in PLAIN)
         own: dict[str, Any] = {
             "pooling": pooling,
             "normalize": "Normalize" in kinds if pooling else None,
