@@ -149,6 +149,16 @@ def test_pooling_is_read_or_left_to_sentence_transformers(
     assert found.beyond == ("" if expected else "Pooling")
 
 
+def test_a_pooling_without_prompts_has_none(plain: Path, tmp_path: Path) -> None:
+    pooling = {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True, "include_prompt": False}
+    folder = str(sentence_transformers_folder(tmp_path, plain, pooling=pooling))
+    with pytest.raises(InputError, match=r"its pooling leaves prompts out .* the prompts 'query: ' and 'the '; give"):
+        Encoder.load(folder)
+    bare = Encoder.load(str(plain), pooling="mean", normalize=True, max_length=6)
+    alone = Encoder.load(folder, query_prompt="", document_prompt="")
+    np.testing.assert_allclose(alone.encode(TEXTS[:6]), bare.encode(TEXTS[:6]), atol=2e-6)
+
+
 def test_texts_are_cut_at_max_length(plain: Path) -> None:
     cut, whole = Encoder.load(str(plain), pooling="mean", max_length=4).encode(["the cat runs a dog", "the cat"])
     np.testing.assert_array_equal(cut, whole)

@@ -24,7 +24,17 @@ from rnnreranker.base.files import cache_home, fingerprint, write_atomically
 from rnnreranker.base.settings import hints_of
 from rnnreranker.encode.graph import FORM, GraphModel, kept_graph, make_graph, rows_of
 from rnnreranker.encode.in_batches import Computed, encode_texts
-from rnnreranker.encode.model_folder import KINDS, PROMPTS, ModelFolder, TextKind, find_model, loading, read_settings
+from rnnreranker.encode.model_folder import (
+    KINDS,
+    PROMPTS,
+    ModelFolder,
+    TextKind,
+    find_model,
+    loading,
+    modules_of,
+    read_settings,
+    settings_file,
+)
 from rnnreranker.encode.named import PARAMS, TextModel
 from rnnreranker.encode.params import INSIDE, WHERE_GIVEN, EncoderParams
 
@@ -235,11 +245,19 @@ def settings_of(folder: ModelFolder, params: EncoderParams) -> dict[str, Any]:
     """The settings of a dense encoder without the caller's prompts and length; pooling is None for modules of its own.
 
     Raises:
-        InputError: files that `read_settings` refuses; settings that modules beyond the pooling fix; no pooling.
+        InputError: files that `read_settings` refuses; settings that modules beyond the pooling fix; no pooling, or one
+            that leaves prompts out.
     """
     given = {name: value for name, value in params.given().items() if name in INSIDE}
     settings = {**read_settings(folder.path, folder.known).to_dict(), **given}
     del settings["transformer"]
+    pooling = settings_file(folder.path / modules_of(folder.path).get("Pooling", "1_Pooling") / "config.json")
+    prompts = [{**settings, **params.given()}[f"{side}_prompt"] for side in PROMPTS]
+    if any(prompts) and pooling.get("include_prompt", True) is not True:
+        raise InputError(
+            f"{folder.path}: its pooling leaves prompts out (include_prompt), which this package cannot do, but has "
+            f"the prompts {' and '.join(map(repr, prompts))}; give query_prompt=,document_prompt= to have none"
+        )
     if beyond := settings.pop("beyond"):
         if fixed := [name for name in ("pooling", "document_type") if given.get(name)]:
             raise InputError(f"{folder.path}: has a module {beyond}, so {fixed[0]} is fixed; leave it out")
