@@ -25,7 +25,7 @@ from rnnreranker.index import __main__ as command
 from rnnreranker.index import build
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.make import obstacles
-from rnnreranker.index.opening import open_index
+from rnnreranker.index.opening import Index, open_index
 from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.postings.part import TermsPart
@@ -353,3 +353,17 @@ def test_empty_texts_are_counted(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"id": "a", "text": "x"}\n{"id": "b", "text": " "}\n{"id": "c", "text": ""}\n')
     with pytest.warns(DataWarning, match=r"2 of 3 documents have no text \(first: b, .*d\.jsonl:2\); no word finds"):
         build_index(tmp_path / "d.jsonl", tmp_path / "out", parts="terms")
+
+
+def test_an_index_that_is_made_again_is_opened_again(tmp_path: Path, own_vectors: np.ndarray) -> None:
+    def made(vectors: np.ndarray, **how: Any) -> Index:
+        triples = [(f"d{row}", f"tea {row}", vector) for row, vector in enumerate(vectors)]
+        return build_index(triples, tmp_path / "index", **how)
+
+    held = made(own_vectors, parts="dense")
+    made(own_vectors, parts="neighbours:k=2")
+    assert held.vectors.dimension == own_vectors.shape[1]  # another part joined it
+    held = open_index(tmp_path / "index")
+    made(own_vectors[::-1], parts="dense", overwrite=True)
+    with pytest.raises(InputError, match="were made again since it was opened; open it again"):
+        _ = held.vectors

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.command import phase, say
 from rnnreranker.base.device import EXACT, Devices
 from rnnreranker.base.errors import InputError, UnavailableError, argument, path_of, refuse
-from rnnreranker.base.files import DESCRIPTION, cache_home, check_files
+from rnnreranker.base.files import DESCRIPTION, DOCIDS, cache_home, check_files
 from rnnreranker.base.java import prebuilt_index_names, start_java
 from rnnreranker.base.method import RNN, Form, names
 from rnnreranker.base.settings import check_names
@@ -88,7 +88,16 @@ class Index:
             if name not in self.folders:
                 raise InputError(f"{self.name}: no {need} in this index; add them with index --parts {name}")
             at = self.folders[name]
-            check_files(at if (at / DESCRIPTION).is_file() else at.parent, name)
+            folder = at if (at / DESCRIPTION).is_file() else at.parent
+            check_files(folder, name)
+            was, now = (
+                [one.get(to, {}).get(its) for to, its in (("parts", name), ("files", name), ("files", DOCIDS))]
+                for one in (self.settings, describe(folder))
+            )
+            if was != now and folder.absolute() == Path(self.name).absolute():  # bm25 may be of another index
+                raise InputError(
+                    f"{folder}: its {name} or documents were made again since it was opened; open it again"
+                )
             self._opened[name] = part(name).open(at, self.described(name))
         return self._opened[name]
 
