@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -212,10 +212,11 @@ def measured(
     searched_for = wanted if request.encoded_queries is None else topics  # rows of vectors are those of all topics
     request = dataclasses.replace(request, index=index, topics=searched_for)
     warm_up()
-    runs, times = searched(request, systems or usual_systems(request))
+    done = searched(request, systems or usual_systems(request))
     judged = judged[judged["query_id"].isin(list(wanted))]
-    named = {str(one): run.head(request.hits) for one, run in runs.items()}
-    return request, evaluate_runs(named, judged, request.measures).scores, times
+    named = {str(one): run.head(request.hits) for one, (run, _) in done.items()}
+    scores = evaluate_runs(named, judged, request.measures).scores
+    return request, scores, {one: ms for one, (_, ms) in done.items()}
 
 
 def usual_systems(request: ExperimentRequest) -> list[System]:
@@ -250,23 +251,25 @@ def usual_systems(request: ExperimentRequest) -> list[System]:
     return [one for first in firsts for one in (first, dataclasses.replace(first, rerank=(rnn,)))]
 
 
-def searched(request: ExperimentRequest, systems: Sequence[System]) -> tuple[dict[System, Run], dict[System, float]]:
-    """The run and the milliseconds a query of each system; NaN for a run of a file.
+def searched(request: ExperimentRequest, systems: Sequence[System]) -> dict[System, tuple[Run, float]]:
+    """The run of each system, as of `search`, and its milliseconds a query; NaN for a run of a file.
 
-    An untimed first call with one document a query opens parts and encodes the queries.
+    Searches a first stage once for each depth. An untimed first call with one document a query opens parts and encodes
+    the queries.
     """
-    runs: dict[System, Run] = {}
-    times: dict[System, float] = {}
-    for one in command.progress(systems, unit="systems", what="experiment"):
-        before, read = (runs[one.base] if one.rerank else None), one.of_run and not one.rerank
-        if not read:
-            run_of(request, one, 1, before)
-        depth = max(request_of(request, own).depth for own in systems if own.base == one.base)  # contexts are whole
+
+    @cache
+    def timed(system: System, depth: int) -> tuple[Run, float]:
+        before, spent = timed(system.base, depth) if system.rerank else (None, 0.0)
+        if not (read := system.of_run and before is None):
+            run_of(request, system, 1, before)
         begun = time.perf_counter()
-        runs[one] = run_of(request, one, depth, before)
-        spent = 1000 * (time.perf_counter() - begun) / max(len(runs[one]), 1)
-        times[one] = float("nan") if read else spent + (np.nan_to_num(times[one.base]) if one.rerank else 0)
-    return runs, times
+        run = run_of(request, system, depth, before)
+        spent = np.nan_to_num(spent) + 1000 * (time.perf_counter() - begun) / max(len(run), 1)
+        return run, float("nan") if read else spent
+
+    shown = command.progress(systems, unit="systems", what="experiment")
+    return {one: timed(one, request_of(request, one).depth) for one in shown}
 
 
 def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | None = None) -> Run:

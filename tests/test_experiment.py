@@ -136,16 +136,15 @@ def test_the_advice_is_the_best_system_that_is_told_apart(gain: float, second: f
 
 
 @pytest.mark.filterwarnings("ignore::rnnreranker.base.errors.DataWarning")
-def test_contexts_are_whole_and_protocols_see_all_judgements(world: World) -> None:
+def test_a_row_is_as_of_search_whatever_the_others_are_and_protocols_see_all_judgements(world: World) -> None:
     how: dict[str, Any] = {"encoded_queries": world.queries, "hits": 5}
     judged = {qid: {**own, "d00": 2} for qid, own in world.qrels.items()} | {"q99": {"d00": 2}}
-    table = run_experiment(
-        world.index, TOPICS, judged, systems="dense | dense > rnn:context=40", measures="R@5", protocol="dl", **how
-    )
-    runs = [world.index.search(TOPICS, "dense", rerank, **how) for rerank in (None, "rnn:context=40")]
+    first, contexts = "tf-idf+dense by minmax", ("rnn:context=40", "mmr:context=50")
+    systems = [first, *(f"{first} > {rerank}" for rerank in contexts)]
+    table = run_experiment(world.index, TOPICS, judged, systems=systems, measures="R@5", protocol="dl", **how)
+    runs = [world.index.search(TOPICS, "tf-idf+dense", one, fuse="minmax", **how) for one in (None, *contexts)]
     judged.pop("q99")
-    expected = [evaluate_run(run, judged, "R@5", protocol="dl")["R@5"].item() for run in runs]
-    assert table["R@5"].tolist() == expected
+    assert table["R@5"].tolist() == [evaluate_run(run, judged, "R@5", protocol="dl")["R@5"].item() for run in runs]
     request = ExperimentRequest(world.index, TOPICS, world.qrels)
     ways = [System.read(f"dense > rnn:from=neighbours,queries={of}") for of in ("none", "run")]
     assert [settings_of(request, way)["rerank"][0]["queries"] for way in ways] == ["none", "run"]
