@@ -211,6 +211,11 @@ def test_search_ends_with_documents(index: list[str], tmp_path: Path) -> None:
     assert out.read_text().split()[5] == "dense.rnn.maxp"
     assert search_command([*flags, "--hits", "1"]) == 0  # rnn reads its whole context all the same
     assert {qid: Run.read(out).ranked(qid) for qid in whole} == {qid: whole.ranked(qid)[:1] for qid in whole}
+    Run.from_dict({"q1": {"a#0": 9.0, **{f"b#{n}": 1.0 for n in range(20)}}}).write(tmp_path / "run.txt")
+    given = [*index[:4], "--run", str(tmp_path / "run.txt"), "--output", str(out), "--rerank", "none", "--hits", "1"]
+    for aggregate, best in {"sump": "b", "sump:hits=5": "a"}.items():  # hits alone cut a given run
+        assert search_command([*given, "--aggregate", aggregate]) == 0
+        assert Run.read(out).ranked("q1") == [best]
     assert search_command([*flags, "--aggregate", "maxp:hits=2", "--hits", "5", "--rerank", "none"]) == 0
     assert all(len(Run.read(out).ranked(qid)) <= 2 for qid in whole)
     assert out.read_text().split()[5] == "dense.none.maxp"

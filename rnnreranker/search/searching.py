@@ -53,7 +53,7 @@ def search(request: SearchRequest) -> Run:
 
 
 def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
-    """The topics of a request, and its run cut at the number of candidates.
+    """The topics of a request, and its run cut at the number of candidates; of passages the whole one without `hits`.
 
     Raises:
         InputError: unreadable ones, queries of the run that are no topics.
@@ -68,7 +68,8 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
     if request.run is None:
         return topics or {}, None
     run = first_stage_of(request.run)
-    run = (without_own(run, request.passages) if request.remove_query else run).head(request.depth)
+    run = without_own(run, request.passages) if request.remove_query else run
+    run = run if request.passages and request.passages.hits is None else run.head(request.depth)
     shown = argument("query") if request.topics is None else request.shown("topics")
     if lost := [qid for qid in run if topics is not None and qid not in topics]:
         raise InputError(
