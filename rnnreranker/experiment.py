@@ -159,7 +159,7 @@ def request_of(request: ExperimentRequest, system: System) -> Any:
     from rnnreranker.search.request import SearchRequest
 
     same = ("index", "topics", "hits", *HOW)
-    first = {"run": system.first} if system.of_run else {"retrieve": system.first, "fuse": system.fuse}
+    first: dict[str, Any] = {"run" if system.of_run else "retrieve": system.first, "fuse": system.fuse}
     rerank = list(system.rerank) or "none"
     return SearchRequest(**{name: getattr(request, name) for name in same}, **first, rerank=rerank)
 

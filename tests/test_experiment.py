@@ -96,10 +96,12 @@ def test_the_command_runs_what_the_index_can_do(
         ("dens | dense > rn", None, "(?s)dens: no such retriever; did you mean dense.*rn: .*did you mean rnn"),
         ("dense > ", None, r"systems: 'dense >'; expected FIRST \[by FUSION\]"),
         ("dense by rrf", None, "dense by rrf: fuse=rrf: joins several retrievers"),
+        ("{run} by rrf", None, "by rrf: fuse=rrf: joins several retrievers, not run"),
         ("dense", {"other": {"d01": 1}}, "qrels: judges none of the 24 topics"),
     ],
 )
 def test_mistakes_are_refused_before_any_work(world: World, systems: str, qrels: Any, said: str) -> None:
+    systems = systems.format(run=world.run)
     with pytest.raises(InputError, match=said):
         run_experiment(world.index, TOPICS, qrels or world.qrels, systems=systems, encoded_queries=world.queries)
 

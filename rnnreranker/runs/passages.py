@@ -30,7 +30,9 @@ class PassageParams(Params):
 
     aggregate: Literal["maxp", "firstp", "sump"] = setting("maxp", AGGREGATE_HELP)
     passages: str = setting("#", PASSAGES_HELP)
-    hits: int | None = setting(None, "passages a query before that (none: 10 times the documents; all of a given run)", at_least=1)
+    hits: int | None = setting(
+        None, "passages a query before that (none: 10 times the documents; all of a given run)", at_least=1
+    )
 
 
 AGGREGATES = tuple(hints_of(PassageParams)["aggregate"].words)
