@@ -88,6 +88,7 @@ class System:
         if not all([first, *rerank]):
             raise InputError(f"{argument('systems')}: {text!r}; expected FIRST [by FUSION] [> RERANKER …]")
         fused = re.fullmatch(r"(.*\S)\s+by\s+(\S+)", first)
+        rerank = [] if rerank == ["none"] else rerank
         return cls(fused[1] if fused else first, fused[2] if fused else None, tuple(rerank))
 
     @property

@@ -95,6 +95,8 @@ def test_the_command_runs_what_the_index_can_do(
     [
         ("dens | dense > rn", None, "(?s)dens: no such retriever; did you mean dense.*rn: .*did you mean rnn"),
         ("dense > ", None, r"systems: 'dense >'; expected FIRST \[by FUSION\]"),
+        ("dense > none > rnn", None, "rerank=none beside rnn; leave none out"),
+        ("dense > none:k=4", None, "none: no such reranker"),
         ("dense by rrf", None, "dense by rrf: fuse=rrf: joins several retrievers"),
         ("{run} by rrf", None, "by rrf: fuse=rrf: joins several retrievers, not run"),
         ("dense", {"other": {"d01": 1}}, "qrels: judges none of the 24 topics"),
@@ -110,6 +112,7 @@ def test_a_system_is_read_around_quotes() -> None:
     assert split_at("|", 'a > b:x="1|2" | c') == ['a > b:x="1|2"', "c"]
     form = 'bm25+dense by minmax:weights="0.3,0.7" > rnn > zhong'
     assert str(System.read(form)) == form
+    assert System.read("bm25 > none") == System("bm25")  # no reranked system, in no family of tests
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ class SearchRequest(ComputesOnDevices, Request):
     def rerankers(self) -> list[Chosen]:
         """In their order. InputError: unknown ones, `none` beside others, `queries` without a graph."""
         forms = [Written.read(form) for form in as_list(self.rerank)]
-        kept = [form for form in forms if form.name != NO_RERANKING]
+        kept = [form for form in forms if str(form) != NO_RERANKING]
         chosen = choose_all("reranker", kept, "rerank")
         graph = argument("from", GRAPH)
         refuse(
