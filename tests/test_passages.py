@@ -221,6 +221,20 @@ def test_search_ends_with_documents(index: list[str], tmp_path: Path) -> None:
     assert out.read_text().split()[5] == "dense.none.maxp"
 
 
+def test_own_passages_of_a_query_leave_as_many_of_others(index: list[str], tmp_path: Path) -> None:
+    ids, vectors = Path(index[1], "docid").read_text().split(), np.load(Path(index[1], "vectors.npy"))
+    own, out = np.array([one.startswith("D3#") for one in ids]), str(tmp_path / "out.txt")
+    vectors[own] = 4.0
+    np.save(Path(index[1], "vectors.npy"), vectors)
+    np.save(tmp_path / "queries.npy", np.ones((1, 6), np.float32))
+    (tmp_path / "topics.tsv").write_text("D3\triver\n")
+    (tmp_path / "queries.ids").unlink()
+    flags = ["--topics", str(tmp_path / "topics.tsv"), "--rerank", "none", "--hits", "1", "--output", out]
+    assert search_command([*index, *flags, "--remove-query", "--aggregate", "maxp:hits=2"]) == 0
+    other = ids[np.where(own, -np.inf, vectors.sum(axis=1)).argmax()]
+    assert Run.read(out).ranked("D3") == [other.split("#")[0]]
+
+
 def test_search_judges_and_shows_documents(
     index: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

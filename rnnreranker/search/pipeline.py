@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rnnreranker.base.command import phase, say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, argument
 from rnnreranker.base.method import GIVEN, Chosen, Inputs, Usual, choose, find, needs_together
@@ -131,6 +133,16 @@ class Pipeline:
             if need in self.needs:
                 getattr(self.inputs, need.replace(" ", "_"))
 
+    def _without_own(self, retriever: Retriever) -> Run:
+        """The candidates without own documents; searches deeper while a query's own passages leave too few."""
+        hits = self.depth + 1
+        while True:
+            run = retriever.retrieve(hits)
+            kept = without_own(run, self.request.passages)
+            if not np.any((np.diff(run.offsets) == hits) & (np.diff(kept.offsets) < self.depth)):
+                return kept.head(self.depth)
+            hits *= 2
+
     def stages(self) -> list[Run]:
         """The run of each stage: retrieved or given, expanded, reranked once or more.
 
@@ -140,9 +152,7 @@ class Pipeline:
         with phase("query vectors"):
             self._load("query vectors", "query tokens")
         with phase("retrieval"):
-            runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
-            if remove:
-                runs = [without_own(run, passages).head(self.depth) for run in runs]
+            runs = [self._without_own(one) if remove else one.retrieve(self.depth) for one in self.retrievers]
             words = [run for one, run in zip(self.retrievers, runs, strict=True) if "vectors" not in one.needs]
             if words and {"query vectors", "vectors"} <= self.needs:  # they test vectors better than their own run
                 self.inputs.compared = self.inputs.query_vectors
