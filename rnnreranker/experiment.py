@@ -148,7 +148,8 @@ def check(request: ExperimentRequest) -> list[System]:
 
     def check_system(system: System) -> None:
         with located(str(system)):
-            request_of(request, system).check()
+            wanted = request_of(request, system)
+            wanted.check((wanted.auto, f"{argument('systems')}: auto depends on the index; name its retrievers"))
 
     refuse(*(partial(check_system, one) for one in systems))
     check_writable(request.output)

@@ -95,6 +95,7 @@ def test_the_command_runs_what_the_index_can_do(
     [
         ("dens | dense > rn", None, "(?s)dens: no such retriever; did you mean dense.*rn: .*did you mean rnn"),
         ("dense > ", None, r"systems: 'dense >'; expected FIRST \[by FUSION\]"),
+        ("auto > rnn", None, "auto > rnn: systems: auto depends on the index; name its retrievers"),
         ("dense > none > rnn", None, "rerank=none beside rnn; leave none out"),
         ("dense > none:k=4", None, "none: no such reranker"),
         ("dense by rrf", None, "dense by rrf: fuse=rrf: joins several retrievers"),
