@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import argument, refuse
+from rnnreranker.base.errors import argument, path_of, refuse
 from rnnreranker.base.files import FORMATS, check_writable
 from rnnreranker.base.method import Form
 from rnnreranker.base.settings import Request, setting
@@ -56,7 +57,8 @@ def fuse_runs(
     """
     to = None if aggregate is None else passages(aggregate)
     names = [f"run {number}" if isinstance(run, Run) else str(run) for number, run in enumerate(runs, 1)]
-    alone, twice = len(names) == 1, [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    alone, paths = len(names) == 1, [os.path.realpath(path_of(name, "a run file")) for name in names]
+    twice = dict.fromkeys(name for name, path in zip(names, paths, strict=True) if paths.count(path) > 1)
     refuse(
         (not names, f"{argument('runs')}: none; give two or more to fuse"),
         (

@@ -118,8 +118,9 @@ def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeyp
     assert Path("same.txt").read_bytes() == Path("out.txt").read_bytes()
     with pytest.raises(InputError, match=r"^run 1: one run alone; give two or more to fuse, or aggregate"):
         fuse_runs([fused])
-    with pytest.raises(InputError, match=r"^a.txt: given twice.*; hits=0: expected an integer >= 1$"):
-        fuse_runs(["a.txt", "a.txt"], hits=0)
+    for name, said in {"a.txt": "a.txt", "./a.txt": "a.txt, ./a.txt"}.items():
+        with pytest.raises(InputError, match=rf"^{said}: given twice.*; hits=0: expected an integer >= 1$"):
+            fuse_runs(["a.txt", name], hits=0)
 
 
 @pytest.mark.parametrize(
