@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from rnnreranker.index.__main__ import main
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.neighbours import part as graph_files
+from rnnreranker.parts.vectors.part import DensePart
 from rnnreranker.search.__main__ import main as search
 
 TEXTS = [" ".join(f"w{(number * step) % 23}" for step in (1, 3, 7, 11)) for number in range(1, 61)]
@@ -208,6 +210,16 @@ def test_another_index_takes_what_is_encoded(tmp_path: Path) -> None:
     other = made(tmp_path, "other", range(37), [*wide, "--from-index", str(index)])
     assert WordEncoder.encoded == begun
     assert content(other) == content(whole)
+
+
+def test_a_killed_build_leaves_no_numbers_of_another_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rounded, exact = ["--parts", "dense,impact", "--dtype", "float16"], ["--parts", "dense,impact:weights=float"]
+    index, whole = made(tmp_path, "index", range(20), rounded), made(tmp_path, "whole", range(20), exact)
+    with monkeypatch.context() as killed:
+        killed.setattr(DensePart, "write", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            made(tmp_path, "other", range(20), [*rounded, "--from-index", str(index)])
+    assert content(made(tmp_path, "other", range(20), exact)) == content(whole)
 
 
 def test_what_cannot_be_taken(tmp_path: Path) -> None:

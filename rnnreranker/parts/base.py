@@ -241,11 +241,12 @@ class EncodedPart(Part):
     def mark_of(self, texts: list[str]) -> str:
         """The fingerprint of the encoder; the first call prepares it, with the texts of the first block."""
         if not self._mark:
+            taken = [] if self._old is None else [self.params.to_dict(), dict(self._computed)]  # perhaps rounded
             marks: Sequence[Any] = () if self.of_documents.graph is None else ("graph",)
             if self.devices is not None and self.encoder:
                 self.of_documents, self._computed = encoder_on(self.devices, self._encoder, self.options, texts)
                 marks = self.devices.marks
-            self._mark = fingerprint(self._encoder.fingerprint, *marks)
+            self._mark = fingerprint(self._encoder.fingerprint, *marks, *taken)
         return self._mark
 
     def encode_into(self, file: Path, documents: Sequence[Document], threads: int | None) -> None:
