@@ -189,6 +189,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (["--append", more, "--address", "x"], "--address x goes with --backend dask or ray"),
         (["--append", more, "--compute-dtype", "bfloat16"], "computed in float32; give --compute-dtype float32"),
         (["--append", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
+        (["--append", documents(tmp_path / "empty.jsonl", range(0))], r"empty\.jsonl: no documents to add; expected"),
         ([], "give --documents, what to make an index of, --append, what to add to the one in --output, or parts"),
     ):
         with pytest.raises(InputError, match=said) as refused:

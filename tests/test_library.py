@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,6 +175,20 @@ def test_numbers_and_arrays_are_those_that_they_equal(world: Path) -> None:
         index.rerank(None, topics=TOPICS)
 
 
+@pytest.mark.parametrize("kind", ["arrow", "polars", "tensors"])
+def test_frames_and_tensors_are_documents(tmp_path: Path, kind: str) -> None:
+    columns = {"docno": ["a", "b"], "text": ["x", "y"], "emb": [[1.0, 2.0], [3.0, 4.0]]}
+    if kind == "tensors":
+        vectors = pytest.importorskip("torch").tensor(columns["emb"]).bfloat16()
+        documents: Any = list(zip(columns["docno"], columns["text"], vectors, strict=True))
+    else:
+        name, frame = {"arrow": ("pyarrow", "table"), "polars": ("polars", "DataFrame")}[kind]
+        documents = getattr(pytest.importorskip(name), frame)(columns)
+    index = build_index(documents, tmp_path / "index", parts=("dense",))
+    assert index.vectors.docids == ["a", "b"]
+    assert index.vectors.fetch(np.arange(2)).tolist() == columns["emb"]
+
+
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
@@ -210,6 +225,10 @@ def test_documents_that_are_refused(documents: list, message: str, world: Path, 
         (
             {"encoder": "minilm", "parts": "dense", "documents": [("a", "x", [1.0])]},
             "documents has vectors, which are used",
+        ),
+        (
+            {"dtype": "float16", "parts": "dense", "documents": [("a", "x", [1e5]), ("b", "y", [1.0])]},
+            "entry 1: the vector of document a is beyond float16; give dtype=float32",
         ),
     ],
 )

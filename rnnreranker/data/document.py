@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, array_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,8 @@ def vector_of(given: Any, where: str) -> np.ndarray:
         InputError: no list or array of finite numbers, as a dict of words with weights.
     """
     try:
-        vector = np.asarray(given)
-    except ValueError:  # lists of other lengths in it
-        vector = np.empty(0)
-    if vector.dtype.kind not in "fiu":  # words, booleans, a dict
+        vector = array_of(given, where)
+    except InputError:  # lists of other lengths in it, words, booleans, a dict
         vector = np.empty(0)
     with np.errstate(over="ignore"):  # an infinite value is refused below
         vector = vector.astype(np.float32)  # a copy: a generator may use its array again

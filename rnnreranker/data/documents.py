@@ -113,8 +113,10 @@ class GivenDocuments:
         Raises:
             InputError: another object, an entry of another form.
         """
-        if hasattr(given, "columns"):  # pandas has NaN for an absent text
+        if hasattr(given, "columns") and hasattr(given, "notna"):  # pandas has NaN for an absent text
             given = given.astype(object).where(given.notna(), None).to_dict("records")
+        elif rows := getattr(given, "to_dicts", None) or getattr(given, "to_pylist", None):  # of Polars, of Arrow
+            given = rows()
         if isinstance(given, Mapping):
             given = [{**(one if isinstance(one, Mapping) else {"text": one}), "id": key} for key, one in given.items()]
         if not isinstance(given, Iterable) or isinstance(given, bytes) or getattr(given, "shape", None) == ():

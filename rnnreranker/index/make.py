@@ -100,8 +100,10 @@ def extend_index(output: Path, request: IndexRequest) -> Built:
         texts, inputs = (output / FOLDER).is_dir(), dict(described["inputs"])
         request = replace(request, parts=list(described["parts"]), fields=inputs.get("fields", TITLE_AND_TEXT))
         settings = stored_settings(output, described["parts"])
-        own = getattr(settings.get("dense"), "encoder", OWN) == OWN
-        if request.without_texts == texts or (next(request.read()).vector is not None and not own):
+        own, first = getattr(settings.get("dense"), "encoder", OWN) == OWN, next(request.read(), None)
+        if first is None:
+            raise InputError(f"{request.documents}: no documents to add; expected at least one")
+        if request.without_texts == texts or (first.vector is not None and not own):
             has = "texts and vectors of an encoder" if texts else "vectors alone"
             raise InputError(
                 f"{output}: an index of {has}, unlike {request.documents}; give documents of the same kind"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
@@ -142,7 +142,16 @@ class OwnVectors(DensePart):
                     f"{expected or 'some'} numbers, as all documents have"
                 )
             self._encoder.dimension = expected
-        return {"vectors": np.array(given, dtype=np.float32)}
+        vectors = np.array(given, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            beyond = np.isinf(vectors.astype(self.params.dtype)).any(axis=1)
+        if beyond.any():
+            document = documents[int(beyond.argmax())]
+            raise InputError(
+                f"{document.where or 'documents'}: the vector of document {document.docid} is beyond "
+                f"{self.params.dtype}; give {argument('dtype', 'float32')}"
+            )
+        return {"vectors": vectors}
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
         self._encoder.dimension = self._old.dimension
