@@ -99,10 +99,10 @@ def test_pairs_are_scored_on_devices(world: Path) -> None:
     assert usual.fingerprint == two.fingerprint != half.fingerprint  # scores of other bytes are kept apart
 
 
-def make(world: Path, output: Path, part: str, *more: str) -> dict[str, Any]:
+def make(world: Path, output: Path, part: str, *more: str, documents: str = "") -> dict[str, Any]:
     """What an index says of one that was made."""
     encoder = f"{world / KINDS[part][1]}{':pooling=mean' if part == 'dense' else ''}"
-    argv = ["--documents", str(world / "docs.jsonl"), "--output", str(output), "--parts", part]
+    argv = ["--documents", documents or str(world / "docs.jsonl"), "--output", str(output), "--parts", part]
     flag = {"dense": "--encoder", "impact": "--impact-encoder", "tokens": "--token-encoder"}[part]
     assert index([*argv, flag, encoder, *more]) == 0
     described: dict[str, Any] = json.loads((output / "rnnreranker.json").read_text())
@@ -126,6 +126,24 @@ def test_a_part_says_where_it_was_computed(
     assert half["inputs"] == usual["inputs"]
     assert half["files"] != usual["files"]
     assert make(world, tmp_path / "half", part) == half  # it is the same index: nothing is made again
+
+
+def test_parts_keep_the_types_that_they_were_computed_in(world: Path, tmp_path: Path) -> None:
+    docs, more, half = str(world / "docs.jsonl"), tmp_path / "more.jsonl", ["--compute-dtype", "bfloat16"]
+    more.write_text('{"id": "new", "text": "one two"}\n')
+    (tmp_path / "all.jsonl").write_text(Path(docs).read_text() + more.read_text())
+    for name, documents in (("mixed", docs), ("whole", str(tmp_path / "all.jsonl"))):
+        make(world, tmp_path / name, "dense", documents=documents)
+        make(world, tmp_path / name, "impact", *half, documents=documents)
+    taken = ["--from-index", str(tmp_path / "mixed")]
+    with pytest.raises(InputError, match=r"--from-index .*mixed: its dense was computed in float32; leave it out"):
+        make(world, tmp_path / "other", "dense", *taken, *half)
+    said = make(world, tmp_path / "other", "impact", *taken, "--device", "cpu", *half)["parts"]
+    expected = json.loads((tmp_path / "mixed" / "rnnreranker.json").read_text())["parts"]
+    assert said["impact"] == expected["impact"]
+    assert index(["--append", str(more), "--output", str(tmp_path / "mixed")]) == 0
+    for file in ("index", "impacts/weights.npy"):
+        assert (tmp_path / "mixed" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
 
 
 def test_vectors_that_stand_too_far_away_are_refused(

@@ -108,11 +108,10 @@ def extend_index(output: Path, request: IndexRequest) -> Built:
             raise InputError(
                 f"{output}: an index of {has}, unlike {request.documents}; give documents of the same kind"
             )
-        made_by = (one.get("encoder") for name, one in described["parts"].items() if part(name).encoder)
-        computed = {one.get("computed", {}).get("dtype", EXACT) for one in made_by if one}
-        if computed - {request.compute_dtype}:
-            were = f"{output}: its documents were computed in {' and '.join(sorted(computed))}"
-            raise InputError(f"{were}; give {argument('compute_dtype', ' or '.join(sorted(computed)))}")
+        computed = sorted({*_computed(described).values()})
+        if computed and request.compute_dtype not in computed:
+            were = f"{output}: its documents were computed in {' and '.join(computed)}"
+            raise InputError(f"{were}; give {argument('compute_dtype', ' or '.join(computed))}")
         made = _makers(request, settings, settings, output)
         inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(request.documents))
         whole = itertools.chain(documents_of(output) if texts else documents_of_vectors(output), request.read())
@@ -134,6 +133,9 @@ def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], dict[
             raise InputError(f"{shown}: {known}; give an index of the same documents")
         if differing := _differing(taken, names, inputs):
             raise InputError(f"{shown}: holds an index of {differing}; leave it out, and they are encoded")
+        for name, dtype in _computed(describe(taken)).items():
+            if name in names and request.compute_dtype not in (EXACT, dtype):
+                raise InputError(f"{shown}: its {name} was computed in {dtype}; leave it out, and it is encoded")
     settings: dict[str, Any] = {}
     asked = {name: one.params for name, one in request.chosen.items()}
     if output.is_dir() and any(output.iterdir()) and not (request.documents and request.overwrite):
@@ -151,6 +153,12 @@ def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], dict[
                 f"add {origins[0]} to {argument('parts')}"
             )
     return inputs, settings, there, missing
+
+
+def _computed(described: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of encoders in a description → the types that they were computed in."""
+    made_by = {name: described["parts"].get(name, {}).get("encoder") for name in encoded_parts()}
+    return {name: one.get("computed", {}).get("dtype", EXACT) for name, one in made_by.items() if one}
 
 
 def _count(index: Path) -> int:
@@ -173,6 +181,8 @@ def _makers(
         one.backend, one.address, one.devices = request.backend, request.address, request.devices
         if taken is not None and name in reused:
             one.extend(taken)
+            if request.taken is not None:  # nothing is left to encode
+                one.devices = None
     return made
 
 

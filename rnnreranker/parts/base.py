@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
-from rnnreranker.base.device import Devices, least_cosine
+from rnnreranker.base.device import EXACT, Devices, devices_of, least_cosine
 from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import DESCRIPTION, check_files, fingerprint, noted_files, read_json
 from rnnreranker.base.method import find, methods, names
@@ -213,8 +213,8 @@ class EncodedPart(Part):
     def extend(self, index: Path) -> None:
         """Take whole blocks of documents from an index; InputError: another encoder made them.
 
-        New documents are encoded as the old ones, by graph or model, so that bytes equal those of an index made at
-        once.
+        New documents are encoded as the old ones, by graph or model and in the same type, so that bytes equal those of
+        an index made at once.
         """
         described = described_part(index, self.name)
         made_by = described.get("encoder", {})
@@ -225,6 +225,9 @@ class EncodedPart(Part):
             )
         check_files(index, self.name)
         self._old, self._computed = self.open(index, described), made_by.get("computed", {})
+        devices, dtype = self.devices or Devices(), self._computed.get("dtype", EXACT)
+        if devices.dtype != dtype:  # of another part
+            self.devices = devices_of(",".join(devices.names) if devices.elsewhere else None, dtype)
         if self._encoder.graph is not None and made_by.get("documents") != "graph" and not self._computed:
             self.of_documents = type(self._encoder).load(self._encoder.name, **self.options)
 
