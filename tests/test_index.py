@@ -208,6 +208,7 @@ def test_a_part_that_joins_later_gives_the_same_index(tmp_path: Path, monkeypatc
     terms = TermsPart.make(TermParams(), {})
     write_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder()), terms], **MINE)
     write_index(documents(), tmp_path / "out", [TermsPart.make(TermParams(), {})], **MINE)
+    (tmp_path / "out" / "mine.tsv").write_text("of the user, not of a part")
     before = content(tmp_path / "out")
     with monkeypatch.context() as patch:
         patch.setattr(DensePart, "write", Mock(side_effect=KeyboardInterrupt))
@@ -217,6 +218,7 @@ def test_a_part_that_joins_later_gives_the_same_index(tmp_path: Path, monkeypatc
     assert add_parts(tmp_path / "out", [DensePart(LetterEncoder())]).documents == 25
     found, whole = content(tmp_path / "out"), content(tmp_path / "whole")
     described, expected = (json.loads(files.pop("rnnreranker.json")) for files in (found, whole))
+    assert found.pop("mine.tsv")
     assert found == whole
     assert (described["parts"], described["files"]) == (expected["parts"], expected["files"])
 

@@ -159,10 +159,9 @@ def _written(parts: Sequence[Part], result: Path, output: Path, described: dict[
     if "content" in described:  # parts that are made of others read it
         write_json(result / DESCRIPTION, described)
     for part in parts:
-        settings = {"settings": part.params.to_dict()}
+        settings, there = {"settings": part.params.to_dict()}, names_in(result)
         described["parts"][part.name] = settings | part.write(result, result / FOLDER, described["count"])
-        files = names_in(result).difference(*described["files"].values())
-        described["files"][part.name] = note_files(result, files)
+        described["files"][part.name] = note_files(result, names_in(result) - there)
         if "content" in described:
             write_json(result / DESCRIPTION, described)
     put_folder(result, output)
