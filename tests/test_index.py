@@ -317,10 +317,11 @@ def test_own_vectors_are_the_dense_part_and_no_encoder_is_loaded(
     assert (later / "index").read_bytes() == (of_matrix / "index").read_bytes()
 
 
-@pytest.mark.parametrize("ending", ["npy", "jsonl"])
-def test_more_own_vectors_join_an_index(tmp_path: Path, own_vectors: np.ndarray, ending: str) -> None:
-    whole = indexed(tmp_path / "w", "--documents", str(tmp_path / f"v.{ending}"), "--parts", "dense,neighbours")
-    grown = indexed(tmp_path / "g", "--documents", str(tmp_path / f"first.{ending}"), "--parts", "dense,neighbours")
+@pytest.mark.parametrize(("ending", "dtype"), [("npy", "float32"), ("jsonl", "float16")])
+def test_more_own_vectors_join_an_index(tmp_path: Path, own_vectors: np.ndarray, ending: str, dtype: str) -> None:
+    parts = ["--parts", "dense,neighbours", "--dtype", dtype]
+    whole = indexed(tmp_path / "w", "--documents", str(tmp_path / f"v.{ending}"), *parts)
+    grown = indexed(tmp_path / "g", "--documents", str(tmp_path / f"first.{ending}"), *parts)
     assert command.main(["--append", str(tmp_path / f"last.{ending}"), "--output", str(grown)]) == 0
     described, expected = describe(grown), describe(whole)
     assert described["fingerprint"] == expected["fingerprint"]

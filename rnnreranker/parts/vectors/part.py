@@ -125,7 +125,7 @@ class OwnVectors(DensePart):
     def add(self, documents: Sequence[Document]) -> None:
         super().add(documents)
         with np.load(self._files[-1], allow_pickle=False) as block:
-            self._digest.update(block["vectors"].tobytes())
+            self._digest.update(block["vectors"].astype(self.params.dtype).tobytes())
         self.marks = OWN, self.params.dtype, self._digest.hexdigest()[:16]
 
     def encoded(self, documents: Sequence[Document]) -> Block:
