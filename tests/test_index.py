@@ -198,7 +198,10 @@ def test_the_command_makes_an_index_once(
     assert len(letters) == 1
     with pytest.raises(InputError, match=r"an index of other dense; give --overwrite"):
         command.main([*arguments, "--encoder", "minilm:max_length=7"])
+    assert command.main([*arguments, "--parts", "terms"]) == 0
+    capsys.readouterr()
     assert command.main([*arguments, "--encoder", "minilm:max_length=7", "--overwrite"]) == 0
+    assert "out: --overwrite replaces the whole index and drops its terms; name " in capsys.readouterr().err
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "changed"}\n')
     with pytest.raises(InputError, match=r"other documents \(.*docs\.jsonl as it was\); give"):
         command.main([*arguments, "--encoder", "minilm:max_length=7"])

@@ -16,7 +16,7 @@ from rnnreranker.base.settings import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.index.build import Built, add_parts, building, check_replaceable, encode_ahead, work_of, write_index
 from rnnreranker.index.request import AUTO, IndexRequest, documents_mark
-from rnnreranker.parts.base import Part, describe, part, parts, stored_parts, stored_settings
+from rnnreranker.parts.base import Part, describe, part, parts, parts_at, stored_parts, stored_settings
 from rnnreranker.parts.texts import FOLDER, documents_of
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
@@ -48,6 +48,9 @@ def make_index(request: IndexRequest, output: Path) -> Built:
         made, threads = _makers(request, missing, settings, request.taken), request.threads
         if not made:
             return Built(output, _count(output), 0, [])
+        if documents is not None and request.overwrite and (gone := sorted({*parts_at(output)} - {*request.chosen})):
+            lost = f"{argument('overwrite')} replaces the whole index and drops its {' and '.join(gone)}"
+            say(f"{output}: {lost}; name all parts in {argument('parts')} to make them again")
         if documents is not None and request.backend != "threads":
             new = [one for one in made if request.taken is None or one.name not in describe(request.taken)["parts"]]
             encode_ahead(request.read(), new, request, work_of(output))

@@ -317,7 +317,7 @@ def build_index(
         encoder: of the vectors, a name, a folder or `name:pooling=cls,…`; None = minilm, or vectors of the documents.
         device, compute_dtype: of the encoder, as in `devices_of`.
         threads: None = one per core; the index does not depend on it.
-        overwrite: build existing parts again, and replace an index of other documents.
+        overwrite: replace the whole index with these parts, also an index of other documents.
         fields, from_index, backend, cluster: as in `IndexRequest`; settings: of parts: dtype, impact_encoder,
             token_encoder.
 

@@ -40,7 +40,7 @@ class IndexRequest(ComputesOnDevices, Request):
         backend, address: one of BACKENDS, and the scheduler of its cluster; None starts one here.
         device, compute_dtype: of encoders, as in `devices_of`.
         threads: None = one per core; the index does not depend on it.
-        overwrite: make existing parts again, and replace an index of other inputs.
+        overwrite: replace the whole index, also one of other inputs; without documents, the parts alone.
 
     Raises:
         InputError: arguments of other types, no parts, unknown ones or settings; a device that is not here.
@@ -67,7 +67,7 @@ class IndexRequest(ComputesOnDevices, Request):
     backend: str = setting("threads", "who makes blocks", one_of=lambda: [*BACKENDS], metavar="NAME")
     address: str | None = setting(None, "of dask or ray (default: start one here)")
     threads: int | None = setting(None, "default: one per core", at_least=1)
-    overwrite: bool = setting(False, "replace an index of other inputs")
+    overwrite: bool = setting(False, "replace the whole index; without --documents its --parts alone")
 
     def __post_init__(self) -> None:
         super().__post_init__()
