@@ -250,11 +250,6 @@ def test_a_folder_that_this_package_did_not_make_gets_a_graph(
     assert "already complete, 300 documents" in capsys.readouterr().err
     assert index([*words[:-1], "neighbours:k=5"]) == 0
     assert open_index(str(folder)).graph.k == 5
-    flat.reset()
-    flat.add(random_vectors(seed=1))
-    faiss.write_index(flat, str(folder / "index"))
-    with pytest.raises(InputError, match="but those of the index are"):
-        _ = open_index(str(folder)).graph
 
 
 @pytest.mark.parametrize(

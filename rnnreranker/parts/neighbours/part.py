@@ -21,7 +21,7 @@ from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import check_files, fingerprint, folder_written_whole
 from rnnreranker.base.jobs import do_parts, one_blas_thread
 from rnnreranker.base.settings import Share, setting
-from rnnreranker.parts.base import Part, described_part, part, parts_at
+from rnnreranker.parts.base import Part, described_part, part
 from rnnreranker.parts.neighbours import nearest
 from rnnreranker.parts.neighbours.graph import PART, VERSION, NeighbourGraph, open_neighbours, write_files
 from rnnreranker.parts.neighbours.nearest import EXACT, GraphSource
@@ -88,10 +88,7 @@ class NeighboursPart(Part):
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> NeighbourGraph:
-        graph = open_neighbours(at, str(described.get("source", "")))
-        if not described and graph.origin.of == "dense" and "dense" in parts_at(at):
-            open_neighbours(at, open_vectors(at).fingerprint)  # no rnnreranker.json says it
-        return graph
+        return open_neighbours(at, str(described.get("source", "")))
 
     def __init__(self, params: GraphParams | None = None) -> None:
         super().__init__(params)
