@@ -159,7 +159,9 @@ def main() -> None:
     parser.add_argument("--documents", default="beir/scifact/test")
     parser.add_argument("--topics", default="beir/scifact/train")
     parser.add_argument("--only", choices=("encoded", "graphs", "trained"), nargs="+")
-    args, begun, rows = parser.parse_args(), time.perf_counter(), list[dict[str, Any]]()
+    args = parser.parse_args()
+    import torch
+
     from rnnreranker.data.documents import load_documents
 
     texts = [document.text for document in load_documents(args.documents)][: args.texts]
@@ -170,14 +172,13 @@ def main() -> None:
             "graphs": lambda: graphs(args.device, [int(size) for size in args.graphs.split(",")], work),
             "trained": lambda: trained(args.device, args.documents, args.topics, args.steps, work),
         }
+        card = torch.cuda.get_device_name() if args.device.startswith("cuda") else "processor"
         for part in args.only or parts:
+            begun, rows = time.perf_counter(), list[dict[str, Any]]()
             for made in parts[part]():
                 rows.append(made)
                 print(made, file=sys.stderr, flush=True)
-    import torch
-
-    card = torch.cuda.get_device_name() if args.device.startswith("cuda") else "processor"
-    report("gpu", rows, args.record, begun, device=card)
+            report(f"gpu, {part}", rows, args.record, begun, device=card)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def measured_rows(figures: Figures) -> dict[str, list[dict[str, Any]]]:
 def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any]) -> Sizes:
     """The same of given rows and assumptions."""
     device, model, kept = (assumed[name] for name in ("device", "model", "kept"))
-    encoding, products = device["flops"] * device["encoding"], device["flops"] * device["products"]
+    encoding = device["flops"] * device["encoding"]
     width, by_ivf = model["width"], [row for row in rows["graphs"] if row["search"] == "ivf"]
     exact = [row for row in rows["graphs"] if row["search"] == "exact"][-1]
     dimension = 384  # of the benchmark's vectors
@@ -82,14 +82,9 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
         return lambda one: one["documents"] * one["tokens"] * 2 * of_token / encoding
 
     def on_device(one: Mapping[str, Any]) -> float:
-        pairs = one["documents"] ** 2 / 2
-        return float(pairs * 2 * width / products + pairs * device["bytes_a_pair"] / device["bytes_s"])
-
-    def searched(one: Mapping[str, Any]) -> float:
-        bytes_read = 2 * one["documents"] * width
-        held = bytes_read / 1e9 <= device["memory_gb"]
-        work = 2 * assumed["topics"] * one["documents"] * width / products
-        return float(work + bytes_read / (device["bytes_s"] if held else assumed["machine"]["disk_bytes_s"]))
+        first, last = ((row["gpu_s"], int(row["size"].split()[0])) for row in rows["gpu, graphs"])
+        of_pair = (last[0] / last[1] - first[0] / first[1]) / (last[1] - first[1])  # seconds: a N + b N^2
+        return float(one["documents"] * (last[0] / last[1] + of_pair * (one["documents"] - last[1])))
 
     def ivf(one: Mapping[str, Any]) -> float:
         known = [row["documents"] for row in by_ivf], [row["processor_s"] for row in by_ivf]
@@ -106,10 +101,9 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
             lambda one: encoded["ours_s"] / int(encoded["size"].split()[0]) * one["documents"],
         ),
         ("BM25, short texts", CORE, "measured", lambda one: terms["ours_s"] / 10_000 * one["documents"]),
-        ("exact graph", GPU, "assumed", on_device),
+        ("exact graph", GPU, "measured", on_device),
         ("exact graph, processor", CORE, "measured", lambda one: one["documents"] ** 2 / 2 * width / multiplied),
         ("graph by IVF", CORE, "measured", ivf),
-        ("exact search of the topics", GPU, "assumed", searched),
         (
             "exact search, processor",
             CORE,
@@ -121,7 +115,6 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
     steps = []
     for title, on, by, seconds in plan:
         steps.append(Step(title, on, by, tuple(seconds(one) / 3600 for one in assumed["collections"])))
-    of_stretches = 16 * (kept["neighbours"] + 1 + kept["spare"]) * 8
     bytes_of: dict[str, Callable[[Mapping[str, Any]], float]] = {
         "vectors, float32": lambda one: 4 * width,
         "vectors, float16": lambda one: 2 * width,
@@ -129,7 +122,6 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
         "weights of words": lambda one: 3 * kept["weights"],
         "vectors of tokens, float16": lambda one: 2 * model["token_width"] * one["tokens"],
         "graph": lambda one: by_ivf[-1]["graph_MB"] * 1e6 / by_ivf[-1]["documents"],
-        "while the exact graph is made on a GPU": lambda one: of_stretches,
         "ids of documents": lambda one: kept["id"] + 20,  # with where each begins, its hash and its row
     }
     gigabytes = {
