@@ -236,3 +236,21 @@ def test_odd_arguments_of_a_build_are_one_line(tmp_path: Path, arguments: dict, 
     with pytest.raises(InputError, match=message):
         build_index(**{"documents": [("a", "x")], "output": tmp_path / "out", "parts": "terms", **arguments})
     assert not any(tmp_path.iterdir())
+
+
+def test_vectors_of_an_encoder_beyond_the_kept_type_are_refused(tmp_path: Path) -> None:
+    import transformers
+
+    folder = make_encoder(tmp_path / "encoder")
+    model = transformers.BertModel.from_pretrained(folder)
+    model.encoder.layer[-1].output.LayerNorm.weight.data *= 1e6
+    model.save_pretrained(folder)
+    given: dict[str, Any] = {
+        "documents": [("a", "w1 w2")],
+        "parts": "dense",
+        "encoder": f"{folder}:pooling=mean,normalize=no",
+    }
+    with pytest.raises(InputError, match="the vector of document a is beyond float16; give dtype=float32"):
+        build_index(**given, output=tmp_path / "index", dtype="float16")
+    made = build_index(**given, output=tmp_path / "index", dtype="float32")
+    assert abs(made.vectors.fetch(np.array([0]))).max() > 65504

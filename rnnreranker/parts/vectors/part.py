@@ -79,7 +79,19 @@ class DensePart(EncodedPart):
 
     def encoded(self, documents: Sequence[Document]) -> Block:
         options: dict[str, Any] = {"threads": self._threads, "what": "documents", "progress": True}
-        return {"vectors": self.of_documents.encode([document.text for document in documents], **options)}
+        return self.checked(documents, self.of_documents.encode([document.text for document in documents], **options))
+
+    def checked(self, documents: Sequence[Document], vectors: np.ndarray) -> Block:
+        """The (n, d) float32 vectors of documents; InputError: one is beyond the type that the index keeps."""
+        with np.errstate(over="ignore"):
+            beyond = np.isinf(vectors.astype(self.params.dtype)).any(axis=1)
+        if beyond.any():
+            document = documents[int(beyond.argmax())]
+            raise InputError(
+                f"{document.where or 'documents'}: the vector of document {document.docid} is beyond "
+                f"{self.params.dtype}; give {argument('dtype', 'float32')}"
+            )
+        return {"vectors": vectors}
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
         return {"vectors": self._old.fetch(rows)}
@@ -142,16 +154,7 @@ class OwnVectors(DensePart):
                     f"{expected or 'some'} numbers, as all documents have"
                 )
             self._encoder.dimension = expected
-        vectors = np.array(given, dtype=np.float32)
-        with np.errstate(over="ignore"):
-            beyond = np.isinf(vectors.astype(self.params.dtype)).any(axis=1)
-        if beyond.any():
-            document = documents[int(beyond.argmax())]
-            raise InputError(
-                f"{document.where or 'documents'}: the vector of document {document.docid} is beyond "
-                f"{self.params.dtype}; give {argument('dtype', 'float32')}"
-            )
-        return {"vectors": vectors}
+        return self.checked(documents, np.array(given, dtype=np.float32))
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Block:
         self._encoder.dimension = self._old.dimension
