@@ -108,6 +108,8 @@ def test_messages_name_flags_in_a_command_and_arguments_in_python() -> None:
 def test_lists_of_methods() -> None:
     lines = list(listed())
     assert "reranker:" in lines
+    for name in (line.split()[0] for line in lines if line.startswith("  ")):
+        assert list(described(name)), name
     assert any(line.startswith("  rnn ") for line in lines)
     assert any(line.startswith("  k=10  k: neighbours") for line in described("rnn"))
     with pytest.raises(InputError, match=r"rn: no such method, did you mean .*rnn\?"):

@@ -52,7 +52,7 @@ class Part(ABC):
     gives_queries: ClassVar[str] = ""
     made_of: ClassVar[tuple[str, ...]] = ()
     encoder: ClassVar[str] = ""
-    OfEncoder: ClassVar[type[settings.Params] | None] = None
+    OfEncoder: ClassVar[type[settings.Params]] = settings.Params
     folder: ClassVar[str] = ""  # "" = its name
     automatic: ClassVar[bool] = True
     rank: ClassVar[int] = 100
@@ -78,8 +78,6 @@ class Part(ABC):
     @classmethod
     def settings_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of the part; those of its encoder go into the encoder's written form."""
-        if cls.OfEncoder is None:
-            return dict(values)
         own = hints_of(cls.Params)
         beside = {key: value for key, value in values.items() if key not in own and key in hints_of(cls.OfEncoder)}
         others = {key: value for key, value in values.items() if key not in beside}
@@ -193,7 +191,7 @@ class EncodedPart(Part):
 
     @classmethod
     def inputs(cls, params: Any) -> str | None:
-        if cls.OfEncoder is None:
+        if not cls.encoder:
             return super().inputs(params)
         name, given = cls._read(params.encoder)
         return fingerprint(cls.encoders.digest_of(name), given, params.kept)
@@ -202,7 +200,6 @@ class EncodedPart(Part):
     def _read(cls, form: str) -> tuple[str, dict[str, Any]]:
         """The name and all settings of an encoder in its written form."""
         written = Written.read(form)
-        assert cls.OfEncoder is not None
         return written.name, cls.OfEncoder.of(written.params, f"encoder {written}").to_dict()
 
     @property
