@@ -12,7 +12,7 @@ from rnnreranker.base.settings import setting
 AUTO = "auto"
 EXACT = "float32"
 DTYPES = (EXACT, "bfloat16", "float16")
-ON_DEVICES = f"of models: cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
+ON_DEVICES = f"of models: {AUTO}, cuda, and where none is trained cuda:0,cuda:1 or mps (default: processor)"
 
 
 @dataclass(frozen=True)

@@ -305,7 +305,7 @@ def build_index(
     fields: str | Sequence[str] | None = None,
     from_index: str | Path | None = None,
     backend: str = "threads",
-    cluster: str | None = None,
+    address: str | None = None,
     **settings: Any,
 ) -> Index:
     """Build an index of documents in a folder, and open it; resumes an interrupted build and keeps existing parts.
@@ -318,7 +318,7 @@ def build_index(
         device, compute_dtype: of the encoder, as in `devices_of`.
         threads: None = one per core; the index does not depend on it.
         overwrite: replace the whole index with these parts, also an index of other documents.
-        fields, from_index, backend, cluster: as in `IndexRequest`; settings: of parts: dtype, impact_encoder,
+        fields, from_index, backend, address: as in `IndexRequest`; settings: of parts: dtype, impact_encoder,
             token_encoder.
 
     Raises:
@@ -351,7 +351,7 @@ def build_index(
         fields,
         from_index,
         backend,
-        cluster,
+        address,
         threads,
         overwrite,
         device=device,

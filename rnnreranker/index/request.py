@@ -59,7 +59,7 @@ class IndexRequest(ComputesOnDevices, Request):
     )
     settings: Mapping[str, Any] = field(default_factory=dict)
     fields: str | Sequence[str] | None = setting(
-        None, "of --documents (default: title,text)", one_of=lambda: [*CHOICES], metavar="NAMES"
+        None, "of --documents (default: title,text; of ReQA text)", one_of=lambda: [*CHOICES], metavar="NAMES"
     )
     from_index: str | Path | None = setting(
         None, "index of the same documents, whose vectors, weights and tokens are taken", metavar="DIR"

@@ -58,7 +58,7 @@ class RnnParams(Params):
     k: int = setting(10, "k: neighbours of an element, itself not counted", at_least=1)
     k_exp: int = setting(2, "k_exp: neighbours whose weights are averaged (1 = none)", at_least=1)
     tau: float = setting(0.5, "tau: share of k that extends a reciprocal set (0 = none)", at_least=0, at_most=1)
-    lam: float = setting(0.6, "lambda: weight of run and query, 1 - lambda of Jaccard", at_least=0, at_most=1)
+    lam: float = setting(0.6, "lambda: 1 - lambda is the weight of the Jaccard similarity", at_least=0, at_most=1)
     weight: Literal["linear", "exp", "binary"] = setting("linear", "weight of a neighbour from its similarity s")
     weight_scale: float = setting(2.4, "p in the weight exp(p s) of --weight exp", above=0)
     normalize: Literal["max", "mean"] | None = setting(None, "divisor of each row of similarities: its max or mean")

@@ -81,7 +81,12 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
     def passes(of_token: float) -> Callable[[Mapping[str, Any]], float]:
         return lambda one: one["documents"] * one["tokens"] * 2 * of_token / encoding
 
+    def on_processor(one: Mapping[str, Any]) -> float:
+        return float(one["documents"] ** 2 * dimension / multiplied)  # too many for lists that use a product twice
+
     def on_device(one: Mapping[str, Any]) -> float:
+        if 2 * one["documents"] * dimension > device["memory_gb"] * 1e9:
+            return math.inf
         first, last = ((row["gpu_s"], int(row["size"].split()[0])) for row in rows["gpu, graphs"])
         of_pair = (last[0] / last[1] - first[0] / first[1]) / (last[1] - first[1])  # seconds: a N + b N^2
         return float(one["documents"] * (last[0] / last[1] + of_pair * (one["documents"] - last[1])))
@@ -102,7 +107,7 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
         ),
         ("BM25, short texts", CORE, "measured", lambda one: terms["ours_s"] / 10_000 * one["documents"]),
         ("exact graph", GPU, "measured", on_device),
-        ("exact graph, processor", CORE, "measured", lambda one: one["documents"] ** 2 / 2 * width / multiplied),
+        ("exact graph, processor", CORE, "measured", on_processor),
         ("graph by IVF", CORE, "measured", ivf),
         (
             "exact search, processor",
@@ -118,7 +123,7 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
     bytes_of: dict[str, Callable[[Mapping[str, Any]], float]] = {
         "vectors, float32": lambda one: 4 * width,
         "vectors, float16": lambda one: 2 * width,
-        f"vectors, compressed to {kept['code']} bytes": lambda one: kept["code"] + 8,
+        f"vectors, compressed by Faiss to {kept['code']} bytes": lambda one: kept["code"] + 8,
         "weights of words": lambda one: 3 * kept["weights"],
         "vectors of tokens, float16": lambda one: 2 * model["token_width"] * one["tokens"],
         "graph": lambda one: by_ivf[-1]["graph_MB"] * 1e6 / by_ivf[-1]["documents"],
@@ -134,9 +139,11 @@ def computed(rows: Mapping[str, list[dict[str, Any]]], assumed: Mapping[str, Any
 def amount(value: float) -> str:
     """A computed figure, of two digits, which is what it is worth.
 
-    >>> [amount(value) for value in (0.00002, 0.0123, 0.5, 4.44, 45.2, 8755.4)]
-    ['< 0.001', '0.012', '0.50', '4.4', '45', '8,800']
+    >>> [amount(value) for value in (0.00002, 0.0123, 0.5, 4.44, 45.2, 8755.4, math.inf)]
+    ['< 0.001', '0.012', '0.50', '4.4', '45', '8,800', '-']
     """
+    if value == math.inf:
+        return "-"
     if value >= 100:
         size = 10 ** (len(str(int(value))) - 2)
         return f"{round(value / size) * size:,}"

@@ -32,7 +32,7 @@ class Origin:
     """What a graph was made of; fields are "" for graphs of other tools.
 
     Attributes:
-        of: "dense", "impact" or "bm25"; similarity: of the weights, "inner product" or "cosine".
+        of: "dense", "impact" or "terms"; similarity: of the weights, "inner product" or "cosine".
         source: the fingerprint of the vectors; docids: `Ids.mark` of the documents; search: "exact" or "ivf".
         recall: the mean share of the exact nearest of `sampled` documents in the graph; 1 for exact search.
     """
