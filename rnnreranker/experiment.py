@@ -177,12 +177,13 @@ def experiment(request: ExperimentRequest, systems: list[System]) -> pandas.Data
     reranked = [one for one in times if one.rerank]
     tests = dict(zip(reranked, differences(values, [(one, one.base) for one in reranked]), strict=True))
     rows = []
-    for one, means, judged in zip(times, scores.means, scores.judged, strict=True):
+    for one, means, judged in zip(times, scores.values.mean(axis=1), scores.judged, strict=True):
         gaps = values[one] - values[one.base]
         tested = {"won": (gaps > SAME).sum(), "lost": (gaps < -SAME).sum(), **tests[one]} if one.rerank else {}
         own = {"system": str(one), JUDGED: judged.mean(), "ms": times[one], "settings": settings_of(request, one)}
         rows.append(own | tested | dict(zip(scores.measures, means, strict=True)))
-    table = pandas.DataFrame(rows, columns=["system", *scores.measures, *TESTED, JUDGED, "ms", "settings"])
+    columns = dict.fromkeys(["system", *scores.measures, *TESTED, JUDGED, "ms", "settings"])
+    table = pandas.DataFrame(rows, columns=[*columns])
     taken, sentence = advice(scores, list(times))
     table.attrs = {"advice": sentence, "system": str(taken), "protocol": scores.protocol, "topics": count}
     if count < FEW_TOPICS:
@@ -200,6 +201,7 @@ def measured(
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
     from rnnreranker.evaluate.evaluating import evaluate_runs
+    from rnnreranker.evaluate.measures import notice_cut
     from rnnreranker.evaluate.protocols import protocol_of
 
     topics, judged = topics_of(request.topics), qrels_of(request.qrels)
@@ -217,6 +219,7 @@ def measured(
     done = searched(request, systems or usual_systems(request))
     judged = judged[judged["query_id"].isin(list(wanted))]
     named = {str(one): run.head(request.hits) for one, (run, _) in done.items()}
+    notice_cut(request.measures, request.hits)
     scores = evaluate_runs(named, judged, request.measures).scores
     return request, scores, {one: ms for one, (_, ms) in done.items()}
 
@@ -311,7 +314,7 @@ def advice(scores: Scores, systems: Sequence[System]) -> tuple[System, str]:
     from rnnreranker.evaluate.comparison import differences
 
     values = dict(zip(systems, scores.values[:, :, 0], strict=True))
-    means, measure = dict(zip(systems, scores.means[:, 0].tolist(), strict=True)), scores.measures[0]
+    means, measure = {one: float(own.mean()) for one, own in values.items()}, scores.measures[0]
     taken, said = max((one for one in systems if not one.rerank), key=lambda one: means[one]), ""
     counts = sorted({len(one.rerank) for one in systems} - {0})
     for count in counts:

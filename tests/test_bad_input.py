@@ -123,6 +123,10 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
             r"--retriever splade: .*; --rerank foo: foo: no such reranker; .*; "
             r"--device gpu9: torch has no device gpu9 here; .*; --k 0: expected an integer >= 1$",
         ),
+        ({"retriever": "hybrid:k1=0.1"}, "--retriever hybrid:k1=0.1: hybrid: no such retriever"),
+        ({"retriever": "hybrid", "fuse": "rrf:preset=a"}, "--fuse rrf:preset=a: no setting preset"),
+        ({"aggregate": "maxp:preset=a"}, "no setting preset"),
+        ({"show": "3"}, "--show is of one query: give --query"),
         ({"retriever": "dense+dense"}, r"--retriever dense\+dense: expected different retrievers"),
         ({"fuse": "minmax"}, "--fuse minmax: joins several retrievers, and docs.npy has one part"),
         ({"retriever": "hybrid", "fuse": 'rrf:weights="1,2,3"'}, "3 weights for 2 runs; expected one for each"),

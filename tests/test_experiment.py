@@ -156,6 +156,15 @@ def test_a_row_is_as_of_search_whatever_the_others_are_and_protocols_see_all_jud
     assert [settings_of(request, way)["rerank"][0]["queries"] for way in ways] == ["none", "run"]
 
 
+def test_means_of_counts_shares_named_twice_and_short_runs(world: World) -> None:
+    how: dict[str, Any] = {"encoded_queries": world.queries, "systems": "dense > rnn"}
+    with pytest.warns(DataWarning, match="R@5, nDCG@10: of the first 3 documents alone"):
+        table = run_experiment(world.index, TOPICS, world.qrels, measures="NumRet Judged@10 R@5 nDCG@10", hits=3, **how)
+    assert table["NumRet"].tolist() == [3, 3]
+    assert table["difference"].tolist()[1] == 0
+    assert table.columns.tolist().count("Judged@10") == 1
+
+
 def test_a_file_does_not_replace_the_retriever_of_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("dense", "run.txt"):

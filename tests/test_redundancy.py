@@ -48,6 +48,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_says_it(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Run.from_dict({**Run.read("one.txt").to_dict(), "unjudged": {"a": 2.0, "d": 1.0}}).write(files / "one.txt")
     arguments = ["one.txt", "--qrels", "qrels.txt", "--measures", "RR@10", "--index", "mine"]
     assert main([*arguments, "--json", "out.json"]) == 0
     assert capsys.readouterr().out == "run\tRR@10\tcosine@10\tpairs@10\none\t1.0000\t0.7333\t1.0000\n"

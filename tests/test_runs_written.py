@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.runs import Run
-from rnnreranker.runs.head import choose_head, with_new_head
+from rnnreranker.runs.head import choose_head, joined_by, with_new_head
 from rnnreranker.runs.writing import strictly_decreasing
 
 
@@ -61,6 +61,12 @@ def test_ties_of_a_file_keep_the_order_of_trec_eval(tmp_path: Path) -> None:
     changed = with_new_head(run, choose_head(run, 2), np.array([0.5, 0.5]))
     changed.write(tmp_path / "changed.txt")
     assert Run.read(tmp_path / "changed.txt").ranked("q") == list("dfbaec")
+
+
+def test_ties_of_the_first_entries_stay_when_others_join() -> None:
+    run = Run.from_dict({"q": {"c": 2.0, "b": 2.0, "a": 1.0}})
+    joined = joined_by(run, 2, np.array([1]), np.array([2]), np.array([1.5]))
+    assert joined["q"] == [("c", 2.0), ("b", 2.0), ("a", 1.5)]
 
 
 @given(st.lists(st.lists(st.floats(-1e30, 1e30), max_size=8), max_size=5))

@@ -446,7 +446,7 @@ def test_a_query_that_is_a_document_is_left_out_of_its_own_run(
     search([*flags, *more])
     said = capsys.readouterr().err
     assert re.search(r"warning: [345] of 5 queries found their own document, whose docid is the qid \(first: d", said)
-    assert "); give --remove-query to leave it out of the run" in said
+    assert "); --remove-query of search leaves it out of the run" in said
 
 
 def test_own_documents_of_numbers_are_told_from_chance(recwarn: pytest.WarningsRecorder) -> None:

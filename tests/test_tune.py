@@ -287,6 +287,10 @@ def test_the_command_and_python_do_the_same(made: QuerySet, tmp_path: Path, caps
     [
         ({"trials": -1, "folds": 1}, "trials=-1: expected an integer >= 0; folds=1: expected an integer >= 2"),
         ({"test_topics": "t"}, "test_topics and test_qrels go together"),
+        (
+            {"test_topics": "t", "test_qrels": "q", "encoded_queries": "v.npy"},
+            "encoded_queries is of topics: not with test_topics",
+        ),
         ({"collections": "sets.yaml"}, "index, topics, qrels: of one query set, not with collections"),
         ({"collections": "sets.yaml", "sweep": "lambda"}, "index, topics, qrels, sweep: of one query set, not with"),
         ({"measure": "nDCG@10 RR@10"}, "expected one measure"),

@@ -75,6 +75,11 @@ class Written:
             rest = rest[one.end() :]
         return cls(whole["name"], params, str(params.pop(PRESET, "")))
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings with the preset under its name."""
+        return {PRESET: self.preset} | self.params if self.preset else dict(self.params)
+
     def beside(self, typed: Mapping[str, Any], of: str) -> Written:
         """This form with the settings of flags, perhaps `preset`; InputError: a setting in both. of: the flag of the
         form.
@@ -82,15 +87,13 @@ class Written:
         >>> str(Written.read("evidence:k=5").beside({"lam": 0.4, "preset": "tas-b"}, "--method"))
         'evidence:preset=tas-b,k=5,lam=0.4'
         """
-        own = {PRESET: self.preset} | self.params if self.preset else dict(self.params)
-        if twice := [name for name in typed if name in own]:
+        if twice := [name for name in typed if name in self.given]:
             raise InputError(f"{of} {self} and {argument(twice[0])}: {twice[0]} twice; give it once")
-        return Written.read({self.name: {**own, **typed}})
+        return Written.read({self.name: {**self.given, **typed}})
 
     def __str__(self) -> str:
-        params = {PRESET: self.preset} | self.params if self.preset else self.params
-        settings = ",".join(f"{key}={shown(value)}" for key, value in params.items())
-        return f"{self.name}:{settings}" if params else self.name
+        settings = ",".join(f"{key}={shown(value)}" for key, value in self.given.items())
+        return f"{self.name}:{settings}" if settings else self.name
 
 
 def read_joined(form: str | Mapping[str, Any] | Written | Sequence[Any]) -> list[Written]:

@@ -159,7 +159,9 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
     alike = {}
     if request.index is not None:
         vectors = opening.open_index(request.index).vectors
-        alike = {name: redundancy(run, vectors) for name, run in runs.items()}
+        counted = {*scores.topics}
+        for name, run in runs.items():
+            alike[name] = redundancy(run.of_queries([qid in counted for qid in run]), vectors)
     notice_unjudged(runs, grades_of(qrels))
     if qrels["relevance"].max() < 1:
         notice(f"none of {len(qrels):,} judgements has a grade of 1 or more; expected lines of qid 0 docid grade")

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.command import notice
+from rnnreranker.base.errors import InputError, argument, nearest
 
 if TYPE_CHECKING:
     import ir_measures
@@ -100,6 +101,12 @@ def cutoff_of(measure: str | ir_measures.Measure) -> int:
     (10, 0)
     """
     return int(parse_measures([measure])[0].params.get("cutoff", 0))
+
+
+def notice_cut(measures: str | Iterable[str | ir_measures.Measure], hits: int) -> None:
+    """Report the measures whose cutoff is below the depth of the runs, `hits`."""
+    if deeper := [str(one) for one in parse_measures(measures) if cutoff_of(one) > hits]:
+        notice(f"{', '.join(deeper)}: of the first {hits} documents alone; give {argument('hits')} their cutoff")
 
 
 def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:

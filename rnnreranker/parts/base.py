@@ -84,7 +84,7 @@ class Part(ABC):
         if not beside and "encoder" not in others:
             return others
         written = Written.read(others.get("encoder", vars(cls.Params())["encoder"])).beside(beside, "encoder")
-        given, usual = cls.OfEncoder.of(written.params, f"encoder {written}"), cls.OfEncoder().to_dict()
+        given, usual = cls.OfEncoder.of(written.given, f"encoder {written}"), cls.OfEncoder().to_dict()
         changed = {key: value for key, value in given.to_dict().items() if value != usual[key]}
         return {**others, "encoder": str(Written(written.name, changed))}
 
@@ -200,7 +200,7 @@ class EncodedPart(Part):
     def _read(cls, form: str) -> tuple[str, dict[str, Any]]:
         """The name and all settings of an encoder in its written form."""
         written = Written.read(form)
-        return written.name, cls.OfEncoder.of(written.params, f"encoder {written}").to_dict()
+        return written.name, cls.OfEncoder.of(written.given, f"encoder {written}").to_dict()
 
     @property
     def options(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def fusion(form: str | Mapping[str, Any] | Written, count: int, of: str) -> Fuse
     shown = argument(of, str(written))
     if written.name not in METHODS:
         raise InputError(f"{shown}: no such fusion; {nearest(written.name, METHODS)}")
-    params = FuseParams.of(written.params, shown, fuse=written.name)
+    params = FuseParams.of(written.given, shown, fuse=written.name)
     weights = params.weight_of_runs
     if weights is not None and count and len(weights) != count:
         raise InputError(f"{shown}: {len(weights)} weights for {count} runs; expected one for each")

@@ -65,11 +65,11 @@ def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.nd
     return able & (rank <= depth)
 
 
-def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
+def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray, kept: np.ndarray | None = None) -> Run:
     """The run with the chosen entries first, by descending new score, ties by docid; the others follow in their
     order, as a block (`place_below`), below 0 if none is chosen.
 
-    chosen: (L,) bool; new_scores: (C,) float of the chosen entries, finite.
+    chosen: (L,) bool; new_scores: (C,) float of the chosen entries, finite; kept: (L,) bool, entries whose ties stay.
 
     >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}})
     >>> with_new_head(run, np.array([True, True, False]), np.array([0.1, 0.7]))["q1"]
@@ -85,6 +85,7 @@ def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
     queries, head = run.queries, np.flatnonzero(chosen)
     head = head[np.lexsort((-scores[head], queries[head]))]
     tied = (np.diff(scores[head]) == 0) & (np.diff(queries[head]) == 0)
+    tied &= True if kept is None else ~kept[head[1:]]
     head = head[by_docid(tied, run.ids, run.rows[head])]
     order = np.concatenate([head, np.flatnonzero(~chosen)])  # in their new order, once sorted by query
     order = order[np.argsort(queries[order], kind="stable")]
@@ -107,9 +108,10 @@ def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores
     queries = np.concatenate([run.queries[kept], of_given])
     order = np.argsort(queries, kind="stable")
     all_rows, all_scores = np.concatenate([run.rows[kept], rows]), np.concatenate([run.scores[kept], scores])
-    chosen = np.concatenate([(run.ranks <= above)[kept], np.ones(len(rows), dtype=bool)])[order]
+    first = np.concatenate([(run.ranks <= above)[kept], np.zeros(len(rows), dtype=bool)])[order]
+    chosen = first | (order >= kept.sum())
     joined = Run(run.qids, offsets_of(queries, len(run)), run.ids, all_rows[order], all_scores[order])
-    return with_new_head(joined, chosen, joined.scores[chosen])
+    return with_new_head(joined, chosen, joined.scores[chosen], first)
 
 
 ENOUGH = 3  # entries of a query whose scores can show a rule

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import InputError, flag, nearest
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import RNN, SOURCES, Form, find, names
 from rnnreranker.base.settings import PRESET, Written, hints_of
-from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.measures import notice_cut, parse_measures
 from rnnreranker.evaluate.protocols import MEASURES, protocol_of, relevant_from
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.search.flags import EVERYDAY, typed_rnn
@@ -121,6 +121,11 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
             wanted.tag is not None and wanted.tag.split() != [wanted.tag],
             f"--tag {wanted.tag!r}: expected a word without white space",
         ),
+        (wanted.show != OutputRequest.show and args.query is None, "--show is of one query: give --query"),
+        (
+            not wanted.output and (wanted.tag, wanted.output_format) != (None, OutputRequest.output_format),
+            "--tag and --output-format are of the written run: give --output",
+        ),
         (explain and args.aggregate, "--explain shows passages: not with --aggregate"),
     )
     rerankers = request.rerankers
@@ -203,6 +208,7 @@ def _evaluate(measures: str, work: Pipeline, runs: list[Run], qrels: pandas.Data
     named = {name: runs[0] if given else runs[0].as_written()}  # as evaluate has them from their files
     for count, run in enumerate(runs[1:], 1):
         named[f"+ {' + '.join(work.steps[:count])}"] = run.as_written()
+    notice_cut(measures, work.request.hits)
     evaluated(EvaluateRequest(named, qrels, measures, compare=len(named) > 1)).show()
 
 

@@ -161,7 +161,7 @@ class Pipeline:
                 runs = [fuse(runs, how, hits=self.depth)]
             stages = runs if self.given is None else [self.given]
             if not remove:
-                notice_own(stages[0], f"give {argument('remove_query', True)} to leave it out of the run")
+                notice_own(stages[0], f"{argument('remove_query', True)} of search leaves it out of the run")
         if self.expander is not None:
             with phase(f"expanding by {self.expander.name}"):
                 expanded = self.expander.expand(stages[0])

@@ -97,7 +97,7 @@ class SearchRequest(ComputesOnDevices, Request):
         if self.auto or self.run is not None:
             return []
         written = read_joined(self.retrieve or ())
-        forms = [one for form in written for one in (map(Written, HYBRID) if form.name == "hybrid" else [form])]
+        forms = [one for form in written for one in (map(Written, HYBRID) if str(form) == "hybrid" else [form])]
         if len({one.name for one in forms}) < len(forms):
             raise InputError(f"{argument('retrieve', '+'.join(map(str, forms)))}: expected different retrievers")
         return choose_all("retriever", forms, "retrieve")
@@ -224,4 +224,4 @@ def passages(form: Form) -> PassageParams:
     written = Written.read(form)
     if written.name not in AGGREGATES:
         raise InputError(f"{argument('aggregate', written.name)}: no such way; {nearest(written.name, AGGREGATES)}")
-    return PassageParams.of(written.params, argument("aggregate", str(written)), aggregate=written.name)
+    return PassageParams.of(written.given, argument("aggregate", str(written)), aggregate=written.name)

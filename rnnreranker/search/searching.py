@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,8 @@ def search_index(index: str | Path | Index, topics: Any, **others: Any) -> Run:
 def _is_text(topics: str) -> bool:
     """Whether a text is a query: it has white space, and is and looks like no file."""
     path = Path(topics.removesuffix(".gz"))
-    return len(topics.split()) > 1 and path.suffix not in FILES and not Path(topics).exists()
+    is_file = os.path.exists(topics)  # False if the name is too long for one
+    return len(topics.split()) > 1 and path.suffix not in FILES and not is_file
 
 
 def search(request: SearchRequest) -> Run:

@@ -106,7 +106,7 @@ class TrainRequest(Request):
         if self.scorer is None:
             return None
         written = Written.read(self.scorer)
-        return ScorerParams.of(written.params, argument("scorer", str(written)), scorer=written.name)
+        return ScorerParams.of(written.given, argument("scorer", str(written)), scorer=written.name)
 
     @cached_property
     def start(self) -> Start:
@@ -117,7 +117,7 @@ class TrainRequest(Request):
             shown = argument("encoder", str(written))
             with located(shown):
                 check_names(written.params, taken, f"setting with {argument('model', model.name)}")
-            given = EncoderParams.of(written.params, shown).given()
+            given = EncoderParams.of(written.given, shown).given()
             return Start(written.name, **given)
         parts = {} if self.opened is None else self.opened.settings.get("parts", {})
         encoder = parts.get(model.part, {}).get("encoder")

@@ -334,6 +334,10 @@ def check(request: TuneRequest) -> None:
         (unknown, f"{argument('sweep', ', '.join(unknown))}: expected some of {','.join(SWEEPS)}"),
         (idle, f"{argument('trials', 0)}: nothing to do without a sweep"),
         (len(tested) == 1, f"{test_set} go together"),
+        (
+            tested and "encoded_queries" in given,
+            f"{argument('encoded_queries')} is of {argument('topics')}: not with {argument('test_topics')}",
+        ),
         ("test_run" in given and not tested, f"{argument('test_run')} needs {test_set}"),
         *one_measure("measure", request.measure),
     )

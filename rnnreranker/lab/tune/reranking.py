@@ -150,6 +150,7 @@ def tune_reranker(request: TuneRequest) -> Tuned:
         study, said["seed"] = tune(objective, space, trials, "all topics", **kept), request.seed
         params = study.params
         if apart:
+            apart = dataclasses.replace(apart, protocol=objective.protocol)  # that which `said` names
             part = (study, count, Objective.read(apart, index).compared(params, space.fixed))
             held_out = held_out_of("test set", [part])
         else:
