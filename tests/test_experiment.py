@@ -158,7 +158,7 @@ def test_a_row_is_as_of_search_whatever_the_others_are_and_protocols_see_all_jud
 
 def test_means_of_counts_shares_named_twice_and_short_runs(world: World) -> None:
     how: dict[str, Any] = {"encoded_queries": world.queries, "systems": "dense > rnn"}
-    with pytest.warns(DataWarning, match="R@5, nDCG@10: of the first 3 documents alone"):
+    with pytest.warns(DataWarning, match="R@5, nDCG@10: computed on the first 3 documents"):
         table = run_experiment(world.index, TOPICS, world.qrels, measures="NumRet Judged@10 R@5 nDCG@10", hits=3, **how)
     assert table["NumRet"].tolist() == [3, 3]
     assert table["difference"].tolist()[1] == 0

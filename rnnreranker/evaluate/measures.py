@@ -106,7 +106,7 @@ def cutoff_of(measure: str | ir_measures.Measure) -> int:
 def notice_cut(measures: str | Iterable[str | ir_measures.Measure], hits: int) -> None:
     """Report the measures whose cutoff is below the depth of the runs, `hits`."""
     if deeper := [str(one) for one in parse_measures(measures) if cutoff_of(one) > hits]:
-        notice(f"{', '.join(deeper)}: of the first {hits} documents alone; give {argument('hits')} their cutoff")
+        notice(f"{', '.join(deeper)}: computed on the first {hits} documents; raise {argument('hits')} to the cutoff")
 
 
 def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:
