@@ -227,7 +227,7 @@ def _summary(table: Any, params: RnnParams) -> dict[str, Any]:
     repeats = int((seen * (seen - 1)).sum())
     pairs = count**2 - int((table["norms"].map(len) ** 2).sum()) - repeats
     cosine = ((unit.sum(axis=0) ** 2).sum() - (unit**2).sum() - repeats) / pairs if pairs > 0 else None
-    hub = table.sort_values(["hub", "hub_docid"]).iloc[-1]
+    hub = table.sort_values(["hub", "hub_docid"], ascending=[False, True]).iloc[0]
     spreads, level = table["high"] - table["low"], table["level"].mean()
     exponent = params.weight_scale * table["largest"].max()
     every = [{"term": term, **own} for of in table["effects"] for term, own in of.items()]
