@@ -154,6 +154,8 @@ def test_an_index_that_is_not_finished(files: Path, expect_refusal: Refusal) -> 
 def test_missing_flags(expect_refusal: Refusal) -> None:
     expect_refusal(search, "--topics topics.tsv", "the following arguments are required: --index")
     expect_refusal(search, "--index docs.npy --topics topics.tsv", "--topics needs --output RUN .* or --qrels")
+    judged = "--index docs.npy --topics topics.tsv --qrels qrels.txt"
+    expect_refusal(search, f"{judged} --tag mine", "--tag and --output-format are of the written run: give --output$")
     asked = "--index docs.npy --topics topics.tsv --output r.txt"
     for ignored in ("--measures AP", "--protocol dl"):
         expect_refusal(search, f"{asked} {ignored}", "--measures and --protocol are of judgements: give --qrels too$")

@@ -138,6 +138,13 @@ def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten(param
     assert math.isnan(alone["run"]["agreement"])
 
 
+def test_the_order_of_queries_does_not_choose_the_hub(tmp_path: Path) -> None:
+    run, queries = collection(tmp_path)
+    back = Run.from_dict(dict(reversed(run.to_dict().items())))
+    found = [diagnosed(tmp_path, run=one, encoded_queries=queries, rerank="rnn") for one in (run.head(6), back.head(6))]
+    assert found[0]["hubness"] == found[1]["hubness"]
+
+
 def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path) -> None:
     """Against loops over the pairs of every context."""
     run, queries = collection(tmp_path, queries=3)

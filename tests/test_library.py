@@ -127,8 +127,9 @@ def test_python_is_quiet_unless_asked(
     done = subprocess.run([sys.executable, "-c", program], cwd=world, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
     with caplog.at_level(logging.INFO, logger="rnnreranker"):
-        open_index(world / "made").search("w1 w2")
+        found = open_index(world / "made").search("w1 w2")
     assert "retriever auto: bm25s+dense, fused by minmax" in caplog.text
+    assert set(open_index(world / "made").search("w1 w2 " * 80).ranked("query")) == set(found.ranked("query"))
 
 
 @pytest.mark.parametrize(
