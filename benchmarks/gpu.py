@@ -52,12 +52,12 @@ def random_model(folder: Path, start: Path, pairs: bool) -> Path:
     from transformers import AutoConfig, AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel, set_seed
 
     set_seed(0)
-    words = folder.with_name(folder.name + "-words") if not pairs else folder
+    bare = folder if pairs else folder.with_name(f"{folder.name}-transformer")
     config = AutoConfig.from_pretrained(start, num_labels=1) if pairs else BertConfig()
-    (BertForSequenceClassification if pairs else BertModel)(config).save_pretrained(words)
-    AutoTokenizer.from_pretrained(start).save_pretrained(words)
+    (BertForSequenceClassification if pairs else BertModel)(config).save_pretrained(bare)
+    AutoTokenizer.from_pretrained(start).save_pretrained(bare)
     if not pairs:
-        transformer = Transformer(str(words), max_seq_length=256)
+        transformer = Transformer(str(bare), max_seq_length=256)
         SentenceTransformer(modules=[transformer, Pooling(config.hidden_size)]).save(str(folder))
     return folder
 
@@ -82,7 +82,8 @@ def encoded(device: str, texts: list[str], work: Path) -> Iterator[dict[str, Any
             made = theirs.encode(some, batch_size=batch, normalize_embeddings=True, convert_to_tensor=True)
             return made.float().cpu().numpy()
 
-        ours.encode(texts, what="documents"), peer(BATCHES[0], some=texts[:512])
+        ours.encode(texts, what="documents")
+        peer(BATCHES[0], some=texts[:512])
         taken, own = lasted(lambda ours=ours: ours.encode(texts, what="documents"))
         times, others = zip(*(lasted(lambda batch=batch: peer(batch)) for batch in BATCHES), strict=True)
         own = own / np.linalg.norm(own, axis=1, keepdims=True)

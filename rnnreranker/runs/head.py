@@ -85,7 +85,8 @@ def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray, kept: np
     queries, head = run.queries, np.flatnonzero(chosen)
     head = head[np.lexsort((-scores[head], queries[head]))]
     tied = (np.diff(scores[head]) == 0) & (np.diff(queries[head]) == 0)
-    tied &= True if kept is None else ~kept[head[1:]]
+    if kept is not None:
+        tied &= ~kept[head[1:]]
     head = head[by_docid(tied, run.ids, run.rows[head])]
     order = np.concatenate([head, np.flatnonzero(~chosen)])  # in their new order, once sorted by query
     order = order[np.argsort(queries[order], kind="stable")]

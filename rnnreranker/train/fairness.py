@@ -44,7 +44,7 @@ def neutrality(text: str) -> float:
 
     p_g is the share of gender g among the gendered words of the lower-cased text, split at white space.
 
-    >>> neutrality("she told him"), neutrality("she told her mother"), neutrality("he he she")
+    >>> neutrality("she saw him"), neutrality("she saw her mother"), neutrality("he he she")
     (1.0, 0.0, 0.6666666666666667)
     """
     words = Counter(text.lower().split())
