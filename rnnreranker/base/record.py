@@ -27,7 +27,7 @@ SCHEMA = 3
 SHARED = ("machine", "versions")  # fields whose values stand once in a file; records have their numbers
 DIGITS = 9  # significant ones of a float on disk
 NEEDED = ("kind", "spec", "name", "outcome")  # keys of every record on disk
-KINDS = ("run", "study", "tuning", "sweep", "recovery", "diagnosis", "benchmark", "rehearsal")
+KINDS = ("run", "study", "tuning", "sweep", "recovery", "diagnosis", "benchmark")
 VERSIONS_OF = (
     "faiss-cpu",
     "ir-measures",

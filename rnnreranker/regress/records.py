@@ -20,7 +20,6 @@ TOLERANCE = 0.0005  # absolute, on every measure
 def records_file(folder: Path, spec: str, kind: str = "run") -> Path:
     """The file with the recorded runs of a spec, or with all studies, tunings, …"""
     several = {"study": "studies", "tuning": "tunings", "recovery": "recoveries", "diagnosis": "diagnoses"}
-    several |= {"sweep": "sweeps", "rehearsal": "rehearsals"}
     return folder / "results" / f"{several.get(kind, spec)}.json"
 
 

@@ -18,11 +18,6 @@ from rnnreranker.regress.specs.spec import SpecFile, read_spec, spec_names
 STATES = {  # state: sign, what it says
     "reproduced": ("✓", "measured here; within half a unit of the printed last digit"),
     "changed": ("≠", "measured here; differs by more than that"),
-    "rehearsed": (
-        "▷",
-        "all its steps ran to their end on miniatures of data and models, in their original formats; its value needs "
-        "these themselves, a GPU or a network",
-    ),
     "runnable elsewhere": (
         "▸",
         "every step is in the toolkit; needs data, a GPU or a network that the machine of these records lacked",
@@ -63,12 +58,6 @@ class Matrix:
         for record in self.records:
             self._runs.setdefault((record.outcome["query_set"], record.name), []).append(record)
         self._studies = {(one.spec, one.name): one for one in read_records(records_file(folder, "", "study"))}
-        self._rehearsed = {
-            (query_set, condition): f"rehearsed on {record.date[:10]} at commit {record.commit}"
-            for record in read_records(records_file(folder, "", "rehearsal"))
-            for query_set, systems in record.outcome["systems"].items()
-            for condition in systems
-        }
         names = paper_names(folder) if papers is None else papers
         self.papers = [read_paper(name, folder) for name in names]
         cells = [cell for paper in self.papers for cell in cells_of(paper)]
@@ -131,7 +120,7 @@ class Matrix:
     def _known(self, cell: dict[str, Any]) -> dict[str, Any]:
         """The columns that the matrix adds to a cell."""
         known: dict[str, Any] = {"spec": "", "measured": None, "record": None, "tuned": False}
-        lacking, when, notes = cell["planned"], "", [cell["remark"]]
+        lacking, notes = cell["planned"], [cell["remark"]]
         if cell["condition"]:
             spec = self.sets[cell["query_set"]][0]
             condition = spec.condition(cell["condition"])
@@ -143,16 +132,15 @@ class Matrix:
                 known["measured"] = value * cell["factor"]
             else:  # a published run has the authors' models
                 notes += model_notes(spec, condition)
-                when = self._rehearsed.get((cell["query_set"], condition.id), "")
         if known["record"]:
             near = abs(known["measured"] - cell["published"]) <= 0.5 * 10.0 ** -cell["decimals"] + 1e-9
             states = {"reproduced": near, "changed": not near}
         else:
             nothing = cell["external"] or cell["latency"]
-            states = {"planned": lacking, "rehearsed": when, "external": nothing, "runnable elsewhere": True}
+            states = {"planned": lacking, "external": nothing, "runnable elsewhere": True}
         known["state"] = next(state for state, holds in states.items() if holds)
         what = "measured on a published run, which cannot be made here" if known["record"] else "planned"
-        notes += [f"{what}: {lacking}" if lacking else "", when, TIME if cell["latency"] else ""]
+        notes += [f"{what}: {lacking}" if lacking else "", TIME if cell["latency"] else ""]
         return known | {"note": "; ".join(dict.fromkeys(filter(None, [*notes, cell["external"], cell["note"]])))}
 
     def commands(self, query_set: str, condition: str) -> tuple[list[str], str]:
