@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     command.say(
         f"{args.output}: {command.counted(mined.rows, 'row')}, "
         f"{command.counted(mined.pairs['query'].nunique(), 'query', 'queries')}; "
-        f"filter {used}, {'nothing discarded' if used == 'none' else f'discarded above {mined.threshold:.6g}'}"
+        f"filter {used}, {'no threshold' if used == 'none' else f'discarded above {mined.threshold:.6g}'}"
     )
     return 0
 

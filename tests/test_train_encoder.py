@@ -164,7 +164,7 @@ def test_labels_of_another_index_need_a_word(
     argv += ["--encoder", f"{tiny}:pooling=mean", "--device", "cpu", "--max-steps", "1"]
     output = ["--output", str(tmp_path / "out")]
     said = (
-        rf"other\.parquet: made from index {source.fingerprint[:8]}\.\.\., --index {tmp_path / 'index'} is "
+        rf"other\.parquet: made from {source.fingerprint[:8]}\.\.\., the vectors of --index {tmp_path / 'index'} are "
         rf"{narrow.fingerprint[:8]}\.\.\.; give the index of the labels, or --other-index"
     )
     with pytest.raises(InputError, match=said):

@@ -25,7 +25,7 @@ SHOWN = ("k", "lam")  # settings of rNN that help shows
 EPILOG = """examples (settings of a method, and of labels, stand behind a colon; `rnnreranker methods` lists them):
   python -m rnnreranker.labels --run run.txt --index my-index --topics train.tsv --qrels train-qrels.txt \\
       --method evidence:k=21,include_level=0.1 --n-max 8 --output labels.parquet
-  python -m rnnreranker.labels ... --method teacher:teacher=cross-encoder,normalization=none,boost=1,n_max=none
+  python -m rnnreranker.labels ... --method teacher:teacher=cross-encoder,model=NAME,normalization=none,boost=1
 A job that was killed goes on where it stopped when the same command is given again."""
 USAGE = "python -m rnnreranker.labels --run RUN --qrels QRELS --output FILE.parquet [--index INDEX] [flags]"
 

@@ -59,7 +59,7 @@ class SearchRequest(ComputesOnDevices, Request):
     run: str | Path | Run | None = setting(None, "rerank this run (TREC or MS MARCO format) in place of retrieving")
     encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
     retrieve: Form | Sequence[Form] | None = setting(
-        None, ", hybrid, A+B, auto (default)", method="retriever", flag="retriever", metavar="NAME"
+        None, ", hybrid (bm25+dense), A+B, auto (default)", method="retriever", flag="retriever", metavar="NAME"
     )
     fuse: Form | None = setting(
         None, "rrf, mean, mean-zero, minmax, zscore (default: rrf; auto: minmax)", metavar="NAME"

@@ -18,7 +18,7 @@ TOKEN = "RNNRERANKER_TOKEN"  # in the environment
 
 @dataclass(frozen=True)
 class Limits(Params):
-    """The limits of a request; beyond them the answer is 413, 422, 408 or 429 and a sentence."""
+    """The limits of a request; beyond them the answer is 400, 408, 413 or 429 and a sentence."""
 
     max_body: int = setting(4 * 2**20, "bytes of a request", at_least=1024)
     max_candidates: int = setting(1000, "candidates of a query, also those given", at_least=1)
@@ -45,7 +45,7 @@ class ServeRequest(Request):
     mcp: bool = setting(False, "tools for language models, on stdin and stdout")
     host: str = setting(LOOPBACK, "where to listen; other hosts need --token")
     port: int = setting(8000, "0: any free one")
-    token: str | None = setting(None, f"what clients must send as a bearer token (or {TOKEN} in the environment)")
+    token: str | None = setting(None, f"bearer token of clients, 8 characters or more (or {TOKEN} in the environment)")
     topics: str | None = setting(None, f"topics that the page offers: {TOPICS} (default of pydoc: its own)")
     qrels: str | None = setting(None, QRELS)
     measures: str = setting("nDCG@10 RR@10 R@100", "of judged topics")

@@ -14,7 +14,7 @@ from rnnreranker.train.request import TrainRequest, train
 USAGE = "python -m rnnreranker.train --labels FILE --index INDEX --topics TOPICS --output DIR [flags]"
 EPILOG = """examples (a model takes its settings behind a colon; `python -m rnnreranker methods` lists them all):
   python -m rnnreranker.train --labels labels.parquet --index my-index --topics train.tsv --output my-model
-  python -m rnnreranker.search --index my-index --topics test.tsv --encoder my-model
+  python -m rnnreranker.search --index my-index --topics test.tsv --encoder my-model --output run.txt
   python -m rnnreranker.train --model cross:group_size=4,max_length=128 --epochs 1 --output my-reranker \\
       --labels labels.parquet --index my-index --topics train.tsv --encoder minilm
   python -m rnnreranker.train --model dual --loss distance:alpha=0.2 --output my-dual \\

@@ -88,8 +88,9 @@ def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, inde
     made_from = labels.metadata.get("vectors", labels.metadata.get("index"))
     if made_from is not None and made_from != source.fingerprint:
         raise InputError(
-            f"{labels_name}: made from index {str(made_from)[:8]}..., {index_name} is {source.fingerprint[:8]}...; "
-            f"give the index of the labels, or {argument('other_index')} to train on labels of another one"
+            f"{labels_name}: made from {str(made_from)[:8]}..., the vectors of {index_name} are "
+            f"{source.fingerprint[:8]}...; give the index of the labels, or {argument('other_index')} for labels of "
+            "another one, of words or of tokens"
         )
 
 
