@@ -193,11 +193,13 @@ def test_labels_say_which_vectors_their_graph_is_of(folder: Path, graph: Neighbo
     ):
         told = NeighbourGraph(graph.path, graph.table, graph.edges, graph.weights, origin)
         labeler = make_labeler("evidence", Inputs(neighbours=told), PARAMS, source="neighbours")
-        labels = labeler.infer(Run.read(folder / "run.txt"), qrels)
+        labels, turned = (labeler.infer(Run.read(folder / "run.txt"), judged) for judged in (qrels, qrels[::-1]))
+        assert [one.docids for one in labels] == [one.docids for one in turned]
+        assert labels.targets.tobytes() == turned.targets.tobytes()
         assert labels.metadata.get("vectors") == known
         if known != vectors.fingerprint:
             with pytest.raises(
-                InputError, match=rf"made from index {(known or graph.fingerprint)[:8]}\.\.\., the index is"
+                InputError, match=rf"made from {(known or graph.fingerprint)[:8]}\.\.\., the vectors of the index are"
             ):
                 check_index(labels, vectors, "the labels", "the index")
 

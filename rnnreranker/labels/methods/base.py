@@ -61,7 +61,9 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -
 
 @dataclass(frozen=True, eq=False)
 class JudgedContext:
-    """One query's n candidates: positives in the order of the judgements, then the run's.
+    """One query's n candidates: positives, then the others in the order of the run.
+
+    Positives are in the order of the judgements; from a graph, or if there are more than `size`, in that of the run.
 
     docids: n, the first `size` are the context; rows: (size,) int64; grades: (R,) float64, of the first R candidates;
     positive: (n,) bool; ranks: (size,) int64 in the run from 0, distinct; scores: (size,) float64 of the run, of
@@ -113,6 +115,8 @@ def contexts_of(
         docids, rows, scores = run.docids[run.rows[part]].tolist(), of_run[run.rows[part]], run.scores[part]
         pairs = [pair for pair in judged.get(qid, {}).items() if row_of[pair[0]] >= 0]
         rank_of = {docid: rank for rank, docid in enumerate(docids)} if pairs else {}
+        if len(pairs) > size or hasattr(vectors, "edges"):  # the last are left out, or the first lends its neighbours
+            pairs.sort(key=lambda pair: (rank_of.get(pair[0], len(docids)), pair[0]))
         for visible in ([pair] for pair in pairs) if apart else [pairs] if pairs else []:
             taken = max(size, len(visible)) if whole else size
             names = [docid for docid, _ in visible]
