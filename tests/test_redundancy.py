@@ -11,7 +11,7 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import Run
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.evaluate.__main__ import main
 from rnnreranker.evaluate.redundancy import means_of, redundancy
 from rnnreranker.index import opening
@@ -26,9 +26,9 @@ SOURCE = ArrayVectors(np.array(list(VECTORS.values())), list(VECTORS))
 def test_cosines_of_the_pairs_by_hand() -> None:
     # q1: a.b 1, a.c .6, b.c .6; q2: a.d 0, c.d .8, a.c .6, and neither `zero` nor `gone` has a direction; q3: one alone
     entries = {"q1": "abc", "q2": ("a", "zero", "gone", "d", "c"), "q3": "a"}
-    found = redundancy(
-        Run.from_dict({qid: {docid: -float(n) for n, docid in enumerate(own)} for qid, own in entries.items()}), SOURCE
-    )
+    run = Run.from_dict({qid: {docid: -float(n) for n, docid in enumerate(own)} for qid, own in entries.items()})
+    with pytest.warns(DataWarning, match="1 of 6 documents among the first 10 have no vector in the index"):
+        found = redundancy(run, SOURCE)
     assert found["cosine@10"].to_dict() == {"q1": pytest.approx(2.2 / 3), "q2": pytest.approx(1.4 / 3)}
     assert found["pairs@10"].tolist() == [1.0, 0.0]
     assert means_of(found) == {"cosine@10": pytest.approx(0.6), "pairs@10": 0.5}

@@ -57,6 +57,7 @@ def test_trec_lines_in_any_order(tmp_path: Path, name: str, separator: str) -> N
         ("q\ta\t1\nq\tb\n", "run.txt:2: 2 columns; expected MS MARCO `qid docid rank`"),
         ("q Q0 a\u00a0b 1 2 t\n", r"run.txt:1: docid 'a\xa0b'; expected one that is not empty and has no white space"),
         ("q Q0 a 1 2 t\nq\x1b[2J\tQ0\tb\t2\t1\tt\n", r"run.txt:2: query id 'q\x1b[2J'; expected one that"),
+        ("q Q0 a 1 2 t\n\ufeffq Q0 b 2 1 t\n", r"run.txt:2: query id '\ufeffq'; expected one that"),
         ("q\ta\t1\nq\tb\u2028c\t2\n", r"run.txt:2: docid 'b\u2028c'; expected one that"),
         ("", "run.txt: no run lines; expected TREC `qid Q0 docid rank score tag` or MS MARCO `qid docid rank`"),
         ("\nq a\n", "run.txt:2: 2 columns; expected TREC `qid Q0 docid rank score tag` or MS MARCO `qid docid rank`"),

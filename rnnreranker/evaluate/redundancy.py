@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def redundancy(run: Run, vectors: VectorSource) -> pandas.DataFrame:
     if docids and rows.max() < 0:
         known = f"none of the first {DEPTH} docids of the queries is in the index (first: {docids[0]})"
         raise InputError(f"{known}; use the index that the run was made from")
+    if lost := int((rows < 0).sum()):
+        notice(f"{lost} of {len(rows)} documents among the first {DEPTH} have no vector in the index and are left out")
     unit = np.zeros((len(rows), vectors.dimension))
     unit[rows >= 0] = vectors.fetch(rows[rows >= 0])
     lengths = np.linalg.norm(unit, axis=1)

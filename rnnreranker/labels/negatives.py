@@ -332,7 +332,7 @@ def read_negatives(path: str | Path) -> dict[tuple[str, str], list[str]]:
         raise InputError(f"{path}: {EXPECTED}, a name that ends in {', '.join(SUFFIXES)}")
     negatives_of: dict[tuple[str, str], dict[str, None]] = {}
     groups: dict[str, tuple[str, tuple[list[str], list[str]]]] = {}  # of rows → anchor, its negatives and positives
-    lines: Any = ((f"{path}:{n}", dict(enumerate(line.rstrip("\n").split("\t")))) for n, line in read_lines(path))
+    lines: Any = ((f"{path}:{n}", dict(enumerate(line.rstrip("\r").split("\t")))) for n, line in read_lines(path))
     records = {".parquet": of_parquet, ".jsonl": of_json}.get(path.suffix)
     for where, record in records(path) if records else lines:
         label: Any = record.pop(LABEL if LABEL in record else LABELS, None)

@@ -104,8 +104,8 @@ def _decimals(column: pyarrow.Array | pyarrow.ChunkedArray) -> np.ndarray | None
     return values if numbers(values).cast(pyarrow.string()).equals(column) else None  # zeros or a sign in front
 
 
-# control characters, and white space of Unicode at which some programs split a line and others do not
-_ODD = "\x00-\x08\x0e-\x1f\x7f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+# control characters, byte order marks, and white space of Unicode at which some programs split a line and others do not
+_ODD = "\x00-\x08\x0e-\x1f\x7f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _NO_WORD = re.compile(rf"[{_ODD}\s]")
 _SEPARATES = re.compile(rf"[{_ODD}]")
 

@@ -48,13 +48,14 @@ class LangChainRnnRetriever(BaseRetriever):
     search_kwargs: dict[str, Any] = {}  # noqa: RUF012  pydantic copies it
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any, **others: Any) -> list[Document]:
+        others = self.search_kwargs | others
         k = others.pop("k", self.k)
         k = None if k is None else count_of(k, "k")
         metric, model = metric_of("LangChain", self.metric), self.embeddings or self.store.embeddings
         if model is None:
             raise InputError(f"embeddings=None: a {type(self.store).__name__} has none for the query; give embeddings")
         vector, deep = model.embed_query(query), max(params_of(self.params).context, k or 1)
-        hits = self.store.similarity_search_by_vector(vector, k=deep, **{**self.search_kwargs, **others})
+        hits = self.store.similarity_search_by_vector(vector, k=deep, **others)
         best = rerank_returned(
             metric,
             [position if hit.id is None else hit.id for position, hit in enumerate(hits)],

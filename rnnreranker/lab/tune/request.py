@@ -19,7 +19,7 @@ from rnnreranker.base.files import read_yaml
 from rnnreranker.base.method import Form, choose
 from rnnreranker.base.settings import Hint, Params, Written, check_names, hints_of, located, setting
 from rnnreranker.data.names import QRELS
-from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.measures import notice_cut, parse_measures
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.lab.shared import VectorsRequest
 from rnnreranker.lab.study.request import StudyRequest
@@ -341,6 +341,7 @@ def check(request: TuneRequest) -> None:
         ("test_run" in given and not tested, f"{argument('test_run')} needs {test_set}"),
         *one_measure("measure", request.measure),
     )
+    notice_cut(request.measure, request.hits)
     searched, _ = request.searched, request.devices  # they say what is wrong with what they read
     if request.trials:
         _ = searched.distributions
