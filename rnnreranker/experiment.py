@@ -21,7 +21,7 @@ from rnnreranker.base.files import check_writable, write_json
 from rnnreranker.base.method import names
 from rnnreranker.base.settings import Request, asked, located, setting
 from rnnreranker.data.names import ENCODED, ENCODER, INDEX, QRELS, TOPICS
-from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
+from rnnreranker.evaluate.protocols import protocol_setting
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +57,7 @@ class ExperimentRequest(ComputesOnDevices, Request):
     qrels: Qrels = setting(MISSING, QRELS)
     systems: str | Sequence[str] | None = setting(None, "with | between them (default: see below)")
     measures: str | Sequence[str] = setting("nDCG@10 RR@10 AP", "the first one is tested, and decides")
-    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS], metavar="NAME")
+    protocol: str | None = protocol_setting(metavar="NAME")
     hits: int = setting(1000, "documents a query", at_least=1)
     encoder: str | None = setting(None, ENCODER)
     encoded_queries: str | Path | None = setting(None, ENCODED, metavar="NPY")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rnnreranker.base.errors import InputError, argument
+from rnnreranker.base.settings import Request, setting
 
 TEXT = ("text",)
 TITLE_AND_TEXT = ("title", "text")
-FIELDS = "of --documents (default: as in the index)"
 CHOICES = {",".join(fields): fields for fields in (TITLE_AND_TEXT, TEXT)}  # what --fields takes → the fields
 
 
@@ -43,3 +44,18 @@ def asked_fields(documents: str | None, fields: str | Sequence[str] | None) -> t
             f"{argument('fields')} goes with {argument('documents')}; an index keeps the texts that it was made of"
         )
     return fields_of(str(documents), fields.split(",") if isinstance(fields, str) else fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextsRequest(Request):
+    """Texts of another source than the index; fields: "title,text" or "text"."""
+
+    documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    fields: str | None = setting(
+        None, "of --documents (default: as in the index)", one_of=lambda: [*CHOICES], metavar="NAMES"
+    )
+
+    @property
+    def document_fields(self) -> tuple[str, ...] | None:
+        """The fields of `documents`; errors as `asked_fields`."""
+        return asked_fields(self.documents, self.fields)

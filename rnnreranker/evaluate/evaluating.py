@@ -16,7 +16,7 @@ from rnnreranker.data.names import QRELS
 from rnnreranker.data.qrels import OF_PYTERRIER, as_text, qrels_of
 from rnnreranker.evaluate.comparison import RESAMPLES, Comparison, compare, print_comparisons, print_scores
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS, grades_of
+from rnnreranker.evaluate.protocols import MEASURES, grades_of, protocol_setting
 from rnnreranker.evaluate.redundancy import NAMES, NEAR, means_of, redundancy
 from rnnreranker.evaluate.scores import Scores, evaluate, notice_unjudged
 from rnnreranker.runs import Run
@@ -48,7 +48,7 @@ class EvaluateRequest(Request):
     runs: Sequence[AnyRun] | Mapping[str, AnyRun]
     qrels: Qrels = setting(MISSING, QRELS)
     measures: str | Sequence[str | ir_measures.Measure] = setting(MEASURES, "with spaces between")
-    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
+    protocol: str | None = protocol_setting()
     common_topics: bool = setting(False, "only judged topics that every run has")
     index: str | Path | None = setting(
         None, "its vectors say how alike the first ten are: cosine@10, and pairs@10 of .9 and more"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.settings import setting
 
 if TYPE_CHECKING:
     import ir_measures
@@ -14,8 +16,10 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("trec", "dl", "strict", "strict-dropped", "binary")
 STRICT = ("strict", "strict-dropped")  # judgements below grade 2 are removed
-CHOSEN = "default: dl for the names of TREC DL, else trec"
 MEASURES = "nDCG@10 RR@10"  # where none are named
+protocol_setting = partial(
+    setting, None, "which grades count (default: dl for the names of TREC DL, else trec)", one_of=lambda: [*PROTOCOLS]
+)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rnnreranker.base.command import print_table
 from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import Form
 from rnnreranker.base.pages import render
 from rnnreranker.base.settings import Request, setting
-from rnnreranker.data.names import ENCODED, ENCODER, INDEX, TOPICS
-from rnnreranker.search.queries import QueryEncoding
+from rnnreranker.search.request import QueriesRequest
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas
 
     from rnnreranker.index.opening import Index
@@ -28,32 +25,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VectorsRequest(Request):
-    """Queries with vectors and candidates.
+class VectorsRequest(QueriesRequest):
+    """Queries with vectors and candidates; run: a Run or a file, None = dense retrieval."""
 
-    Attributes:
-        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
-        topics: a name, a file, or qid → text.
-        run: a Run or a file; None = dense retrieval.
-        encoder: None = the one of the index.
-        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
-    """
-
-    index: str | Path | Index | None = setting(None, INDEX)
-    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
     run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
-    encoder: Form | None = setting(None, ENCODER)
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
     threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     def lacking(self, *names: str) -> list[tuple[object, str]]:
         """Faults, as in `refuse`: arguments that are missing."""
         return [(getattr(self, name) is None, f"{argument(name)} is missing") for name in names]
-
-    @property
-    def encoding(self) -> QueryEncoding:
-        """How queries are encoded."""
-        return QueryEncoding(self.encoder, self.encoded_queries, self.topics, getattr(self, "devices", None))
 
     def query_vectors(self, index: Index, topics: Mapping[str, str], wanted: Iterable[str] | None) -> QueryVectors:
         """The vectors of the wanted topics, as `search` makes them; the one way into vectors of the laboratory."""

@@ -23,7 +23,7 @@ from rnnreranker.base.jobs import alone, do_parts
 from rnnreranker.base.method import Form, Inputs, find
 from rnnreranker.base.settings import Share, asked
 from rnnreranker.data.documents import texts_by_id
-from rnnreranker.data.fields import asked_fields, fields_of
+from rnnreranker.data.fields import fields_of
 from rnnreranker.data.names import is_there
 from rnnreranker.data.pairs import load_pairs
 from rnnreranker.data.qrels import grades_of, qrels_of
@@ -164,7 +164,7 @@ def open_job(
     topics, given = {} if request.topics is None else topics_of(request.topics), dict[str, Any]()
     if needs & {"topics", "query tokens"}:
         check_texts(wanted, (), topics, {})
-    fields, index = asked_fields(request.documents, request.fields), None
+    fields, index = request.document_fields, None
     if request.index is not None:
         index = open_index(request.index, needs=needs)
         fields = fields if fields or request.documents is None else index.fields

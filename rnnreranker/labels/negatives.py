@@ -19,7 +19,6 @@ from rnnreranker.base.errors import InputError, argument, brief, nearest, refuse
 from rnnreranker.base.files import check_writable, read_lines, write_atomically
 from rnnreranker.base.method import Form, fields_of, find, naming
 from rnnreranker.base.settings import Params, Written, asked, check_names, hints_of, setting
-from rnnreranker.data.fields import asked_fields
 from rnnreranker.data.records import of_json, of_parquet
 from rnnreranker.index.opening import Index
 from rnnreranker.labels.export import check_texts
@@ -156,7 +155,7 @@ def mine_negatives(
 def check(request: NegativesRequest, *others: tuple[object, str]) -> None:
     """Check a request before any work; others: further faults. InputError: all faults at once."""
     check_apart(vars(request))
-    asked_fields(request.documents, request.fields)
+    _ = request.document_fields
     (mining, similar), output, shown = request.chosen, request.output, argument("output", request.output)
     filter = argument("filter", mining.filter)
     texts = frozenset({"topics", "texts"} if output is not None and holds_texts(output) else ())

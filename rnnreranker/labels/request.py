@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,21 +27,17 @@ from rnnreranker.base.settings import (
     sections_of,
     setting,
 )
-from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
-from rnnreranker.data.names import ENCODED, ENCODER, INDEX, QRELS, TOPICS
+from rnnreranker.data.fields import TextsRequest
+from rnnreranker.data.names import QRELS
 from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.base import givers
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
-from rnnreranker.search.queries import QueryEncoding
+from rnnreranker.search.request import QueriesRequest
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from rnnreranker.data.qrels import Qrels
-    from rnnreranker.index.opening import Index
-    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
 
@@ -126,32 +122,17 @@ def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
 
 
 @dataclass(frozen=True)
-class JudgedRunRequest(ComputesOnDevices, Request):
+class JudgedRunRequest(ComputesOnDevices, QueriesRequest, TextsRequest):
     """A run, its judgements, and the sources of queries and documents: Python objects or files.
 
     Attributes:
         run: a Run or a file; qrels: a name, a file, {qid: {docid: grade}} or a data frame.
-        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini; None if unused.
-        topics: a name, a file, or qid → text; None if unused.
-        encoder: `name:key=value,…`; None = that of the index.
-        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
-        fields: "title,text" or "text".
         device, compute_dtype: for query encoders and teachers, as in `devices_of`; None = the processor.
     """
 
     run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
     qrels: Qrels = setting(MISSING, f"{QRELS}, `pydoc/train`")
-    index: str | Path | Index | None = setting(None, INDEX)
-    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
-    encoder: Form | None = setting(None, ENCODER)
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
     relevant: int = setting(1, "grade from which on a document is positive", at_least=1)
-    documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
-
-    @property
-    def encoding(self) -> QueryEncoding:
-        return QueryEncoding(self.encoder, self.encoded_queries, self.topics, self.devices)
 
     def lacking(self, needs: frozenset[str], who: str) -> list[tuple[object, str]]:
         """Faults, as in `refuse`: missing arguments for some needs; who: has these needs."""
@@ -211,7 +192,7 @@ def check(request: LabelsRequest, *others: tuple[object, str]) -> None:
         MissingDependencyError: a backend is not installed.
     """
     check_apart(vars(request))
-    asked_fields(request.documents, request.fields)
+    _ = request.document_fields
     labeler, output = request.labeler, request.output
     texts = frozenset({"topics", "texts"} if request.listwise else ())
     refuse(

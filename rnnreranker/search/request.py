@@ -13,9 +13,9 @@ from rnnreranker.base.errors import Fault, InputError, argument, is_utf8, neares
 from rnnreranker.base.files import FORMATS
 from rnnreranker.base.method import RNN, SOURCES, Chosen, Form, as_list, choose, choose_all
 from rnnreranker.base.settings import Request, Written, read_joined, setting
-from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
+from rnnreranker.data.fields import TextsRequest
 from rnnreranker.data.names import ENCODED, ENCODER, INDEX, QRELS, TOPICS
-from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS
+from rnnreranker.evaluate.protocols import MEASURES, protocol_setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,15 +36,36 @@ GRAPH = "neighbours"  # the source of similarities
 PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyserini's experiments with passages
 
 
-@dataclass(frozen=True)
-class SearchRequest(ComputesOnDevices, Request):
+@dataclass(frozen=True, kw_only=True)
+class QueriesRequest(Request):
+    """An index, and queries that may become vectors.
+
+    Attributes:
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini; None if unused.
+        topics: a name, a file, or qid → text; None if unused.
+        encoder: `name:key=value,…`; None = that of the index.
+        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
+    """
+
+    index: str | Path | Index | None = setting(None, INDEX)
+    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
+    encoder: Form | None = setting(None, ENCODER)
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
+
+    @cached_property
+    def encoding(self) -> QueryEncoding:
+        from rnnreranker.search.queries import QueryEncoding
+
+        return QueryEncoding(self.encoder, self.encoded_queries, self.topics, getattr(self, "devices", None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest(ComputesOnDevices, QueriesRequest, TextsRequest):
     """A search: the arguments of `Index.search`, and the flags of the command.
 
     Attributes:
-        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
-        topics: a name, a file, or qid → text; None with a run whose queries need no text. query: one text instead.
+        topics: None with a run whose queries need no text. query: one text instead.
         run: candidates in place of retrieving, a Run or a file.
-        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
         retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
         fuse: of several retrievers; None = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
         hits: documents a query in the result. A reranker with a larger `context` reads more candidates.
@@ -54,10 +75,8 @@ class SearchRequest(ComputesOnDevices, Request):
     """
 
     index: str | Path | Index = setting(MISSING, INDEX)
-    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
     query: str | None = setting(None, "one query; its results are shown", metavar="TEXT")
     run: str | Path | Run | None = setting(None, "rerank this run (TREC or MS MARCO format) in place of retrieving")
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
     retrieve: Form | Sequence[Form] | None = setting(
         None, ", hybrid (bm25+dense), A+B, auto (default)", method="retriever", flag="retriever", metavar="NAME"
     )
@@ -74,12 +93,10 @@ class SearchRequest(ComputesOnDevices, Request):
     bm25_index: str | None = setting(None, "a Lucene index that is not inside --index", metavar="DIR")
     remove_query: bool = setting(False, "leave out a document whose id is the query's, as for ArguAna and Quora")
     hits: int = setting(1000, "documents a query, of every first stage and of the output", at_least=1)
-    encoder: Form | None = setting(None, ENCODER)
     missing: str = setting(
         "error", "candidates without what is needed of them", one_of=lambda: ["error", "skip"], metavar="WHAT"
     )
     documents: str | None = setting(None, "texts, for rerankers that read them (default: of the index)")
-    fields: str | None = setting(None, FIELDS, one_of=lambda: CHOICES, metavar="NAMES")
     aggregate: Form | None = setting(
         None, "passages to documents: maxp, firstp, sump[:passages=#,hits=5000]", metavar="NAME"
     )
@@ -158,18 +175,12 @@ class SearchRequest(ComputesOnDevices, Request):
         return None if self.aggregate is None else passages(self.aggregate)
 
     @cached_property
-    def encoding(self) -> QueryEncoding:
-        from rnnreranker.search.queries import QueryEncoding
-
-        return QueryEncoding(self.encoder, self.encoded_queries, self.topics, self.devices)
-
-    @cached_property
     def document_fields(self) -> tuple[str, ...] | None:
         """The fields of `documents`. InputError: also if no reranker reads them."""
         if self.documents and not any("texts" in one.needs for one in self.rerankers):
             shown = argument("documents")
             raise InputError(f"{shown} gives texts to rerankers that read them, as cross-encoder; none is asked for")
-        return asked_fields(self.documents, self.fields)
+        return super().document_fields
 
     @property
     def depth(self) -> int:
@@ -214,7 +225,7 @@ class OutputRequest(Request):
     explain_output: str | None = setting(None, "default: QID.html (of --query: query.html)", metavar="HTML")
     qrels: str | None = setting(None, QRELS)
     measures: str = setting(MEASURES, "of --qrels")
-    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: PROTOCOLS, metavar="NAME")
+    protocol: str | None = protocol_setting(metavar="NAME")
 
 
 def passages(form: Form) -> PassageParams:

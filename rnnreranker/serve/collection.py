@@ -92,7 +92,7 @@ class ServedIndex:
         if size > self.limits.max_characters or hits > most:
             limits = f"{self.limits.max_characters} and {most} at most"
             raise InputError(f"query of {size} characters, hits={hits}: expected {limits}")
-        request = SearchRequest(self.index, query=text, threads=1, **others)
+        request = SearchRequest(index=self.index, query=text, threads=1, **others)
         check_request(request, self.limits, explain)
         request.check()
         if not self.encodes:

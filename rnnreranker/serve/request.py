@@ -10,7 +10,7 @@ from pathlib import Path
 from rnnreranker.base.errors import argument, refuse
 from rnnreranker.base.settings import Params, Request, setting
 from rnnreranker.data.names import BUILT_IN, ENCODER, INDEX, QRELS, TOPICS
-from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
+from rnnreranker.evaluate.protocols import protocol_setting
 
 LOOPBACK = "127.0.0.1"
 TOKEN = "RNNRERANKER_TOKEN"  # in the environment
@@ -49,7 +49,7 @@ class ServeRequest(Request):
     topics: str | None = setting(None, f"topics that the page offers: {TOPICS} (default of pydoc: its own)")
     qrels: str | None = setting(None, QRELS)
     measures: str = setting("nDCG@10 RR@10 R@100", "of judged topics")
-    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS], metavar="NAME")
+    protocol: str | None = protocol_setting(metavar="NAME")
     encoder: str | None = setting(None, ENCODER)
     limits: Limits = field(default_factory=Limits)
 

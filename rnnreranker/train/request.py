@@ -15,8 +15,8 @@ from rnnreranker.base.errors import InputError, argument
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.jobs import alone
 from rnnreranker.base.method import Form, Inputs, find, methods, names
-from rnnreranker.base.settings import PRESET, Request, Written, asked, check_names, hints_of, located, setting
-from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
+from rnnreranker.base.settings import PRESET, Written, asked, check_names, hints_of, located, setting
+from rnnreranker.data.fields import TextsRequest
 from rnnreranker.data.names import INDEX
 from rnnreranker.encode.params import RECORD, EncoderParams, ScorerParams
 from rnnreranker.train.params import TrainingParams, settings_for
@@ -58,7 +58,7 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TrainRequest(Request):
+class TrainRequest(TextsRequest):
     """A training: the arguments of `train_model` and the flags of the command.
 
     Attributes:
@@ -74,8 +74,6 @@ class TrainRequest(Request):
     labels: str | Path | SoftLabels | None = setting(None, "file of python -m rnnreranker.labels")
     negatives: str | Path | None = setting(None, "file of python -m rnnreranker.negatives, in place of labels")
     index: str | Path | Index | None = setting(None, f"document vectors, or texts: {INDEX}")
-    documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
     topics: str | Path | Mapping[str, str] | None = setting(None, "query texts: file, ir_datasets id, `pydoc/train`")
     encoder: Form | None = setting(
         None, "to begin with: NAME|FOLDER|hub id[:pooling=cls]; none = a new model (default: that of the index)"
@@ -151,7 +149,7 @@ class TrainRequest(Request):
         """Texts of documents, of the request's source or its index; some may be missing."""
         from rnnreranker.search.inputs import texts_for
 
-        return texts_for(docids, self.opened, self.documents, asked_fields(self.documents, self.fields))
+        return texts_for(docids, self.opened, self.documents, self.document_fields)
 
     def all_documents(self, what: str) -> Iterable[Document]:
         """All documents of the request's source, else of its index. InputError: neither has texts; what: their use."""
@@ -159,7 +157,7 @@ class TrainRequest(Request):
         from rnnreranker.parts.texts import documents_of
 
         if self.documents:
-            fields = asked_fields(self.documents, self.fields) or getattr(self.opened, "fields", None)
+            fields = self.document_fields or getattr(self.opened, "fields", None)
             return load_documents(self.documents, fields)
         if self.opened is None or self.opened.texts is None:
             raise InputError(f"give {argument('documents')}, or {argument('index')} of an index with texts: {what}")
@@ -341,7 +339,7 @@ def check(request: TrainRequest) -> None:
             raise InputError(f"{argument(read)}: expected none with {argument('model', model.name)}")
     _ = request.scoring, request.encoder and request.start  # each says what is wrong with its written form
     trained_on(request.device)
-    asked_fields(request.documents, request.fields)
+    _ = request.document_fields
     if output.exists() and not (output / RECORD).is_file() and (output.is_file() or any(output.iterdir())):
         raise InputError(f"{output}: has files that this command did not write; give another {argument('output')}")
     check_apart(vars(request), replaces=request.output)

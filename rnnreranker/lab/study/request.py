@@ -18,7 +18,7 @@ from rnnreranker.base.settings import Params, Request, Written, hints_of, locate
 from rnnreranker.data.names import INDEX, QRELS
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.encode.model_folder import find_start
-from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
+from rnnreranker.evaluate.protocols import protocol_setting
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
 from rnnreranker.train.models import NOTHING
@@ -149,7 +149,7 @@ class StudyRequest(ComputesOnDevices, Request):
         None, "reranked by cross-encoders, and depth of other tests (default: 100)", at_least=1
     )
     relevant: int = setting(1, "grade from which on positive", at_least=1)
-    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
+    protocol: str | None = protocol_setting()
     measures: str = setting("nDCG@10 RR@10 R@100", "of the test")
     compares: str | None = setting(None, "what the arms differ in, for the page (default: the model)")
     title: str | None = setting(None, "of the page's section (default: --topics)")

@@ -20,7 +20,7 @@ from rnnreranker.base.method import Form, choose
 from rnnreranker.base.settings import Hint, Params, Written, check_names, hints_of, located, setting
 from rnnreranker.data.names import QRELS
 from rnnreranker.evaluate.measures import notice_cut, parse_measures
-from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
+from rnnreranker.evaluate.protocols import protocol_setting
 from rnnreranker.lab.shared import VectorsRequest
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.request import check as check_study
@@ -223,7 +223,7 @@ class TuneRequest(ComputesOnDevices, VectorsRequest):
     qrels: Qrels | None = setting(None, QRELS)
     hits: int = setting(100, "candidates per query", at_least=1)
     measure: str = setting("nDCG@10", "what is maximised")
-    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
+    protocol: str | None = protocol_setting()
     trials: int = setting(200, "of every study; 0 = sweeps alone", at_least=0)
     seed: int = setting(0, "of the sampler", at_least=0)
     storage: str | Path | None = setting(None, KEPT)
