@@ -13,8 +13,8 @@ from query_sets import write_index, write_queries
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
+from rnnreranker.diagnose import main
 from rnnreranker.lab.diagnose import DiagnoseRequest, diagnose, verdict
-from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.measures import cohesion, effects, rank_biased_overlap, skewness, terms
 from rnnreranker.lab.diagnose.verdict import LIKELY
 from rnnreranker.parts.neighbours import open_neighbours

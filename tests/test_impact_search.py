@@ -58,7 +58,7 @@ def test_index_and_diagnose_say_how_sparse_texts_are(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rnnreranker.data.topics import load_topics
-    from rnnreranker.lab.diagnose.__main__ import main as diagnose
+    from rnnreranker.diagnose import main as diagnose
 
     index, run = copied(world, tmp_path), tmp_path / "run.txt"
     assert run_search(*of_search(world, index, run)) == 0

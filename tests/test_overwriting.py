@@ -11,6 +11,7 @@ import pytest
 
 import rnnreranker
 from rnnreranker import build_index, make_labels, train_model
+from rnnreranker.__main__ import COMMANDS as NAMES
 from rnnreranker.base import command
 from rnnreranker.base.command import READ, WRITTEN
 from rnnreranker.base.errors import InputError, of_command
@@ -24,9 +25,9 @@ TEXTS = frozenset(_TEXTS.split())  # no paths, no forms with paths in them; a fo
 
 def parsers() -> Iterator[argparse.ArgumentParser]:
     """Those of all commands, also of words that have flags of their own, as `tune train`."""
-    for path in sorted(
-        {*PACKAGE.rglob("__main__.py"), *(PACKAGE / f"{name}.py" for name in ("experiment", "fuse", "negatives"))}
-    ):
+    for path in [*PACKAGE.rglob("__main__.py"), *(PACKAGE / f"{name}.py" for name in NAMES)]:
+        if not path.is_file():
+            continue
         module = importlib.import_module(".".join(["rnnreranker", *path.relative_to(PACKAGE).with_suffix("").parts]))
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name.endswith("parser") and function.__module__ == module.__name__:

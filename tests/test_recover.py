@@ -13,11 +13,11 @@ from query_sets import write_index, write_judged, write_queries
 from rnnreranker import QueryVectors, RnnParams, Run, make_labels, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.lab.recover.__main__ import main
 from rnnreranker.lab.recover.recovery import cases_of, measure_recovery, ranking_measures
 from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
+from rnnreranker.recover import main
 from rnnreranker.rnn import jaccard_similarity
 
 

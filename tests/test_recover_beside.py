@@ -12,12 +12,12 @@ from rnnreranker import Run, open_index
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate.comparison import holm
-from rnnreranker.lab.recover.__main__ import main
 from rnnreranker.lab.recover.recovery import cases_of
 from rnnreranker.lab.recover.request import RecoverRequest
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.parts.tokens.part import query_tokens
+from rnnreranker.recover import main
 from tests import test_colbert_prf as prf
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import make_cross_encoder

@@ -18,11 +18,11 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.record import read_records, rounded
 from rnnreranker.base.settings import Written
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.request import Arm, StudyRequest
 from rnnreranker.lab.study.studying import conclusion, per_query, study, study_rows, with_chosen, with_rates
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied
+from rnnreranker.study import main
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
 QRELS = pandas.DataFrame(

@@ -14,10 +14,10 @@ from rnnreranker.base.settings import Written
 from rnnreranker.data.splits import parts_of
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import distances_of
+from rnnreranker.study import main
 from tests.query_sets import write_judged
 from tests.tiny_encoder import (
     make_cross_encoder,

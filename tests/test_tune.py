@@ -17,11 +17,11 @@ from rnnreranker.base.record import read_records
 from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune import TuneRequest, tune_reranker
-from rnnreranker.lab.tune.__main__ import main
 from rnnreranker.lab.tune.collections import RULES, leave_one_out
 from rnnreranker.lab.tune.request import Space
 from rnnreranker.lab.tune.reranking import Objective, cross_validate, tune
 from rnnreranker.lab.tune.trials import search
+from rnnreranker.tune import main
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 

@@ -87,10 +87,10 @@ def test_the_default_is_the_first_trial() -> None:
 def test_the_command_writes_a_preset_that_the_other_commands_take(
     tiny: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rnnreranker.lab.tune.__main__ import main
     from rnnreranker.labels import SoftLabels
     from rnnreranker.labels.__main__ import main as labels
     from rnnreranker.train.__main__ import main as train
+    from rnnreranker.tune import main
 
     encoder = f"{tiny}:pooling=mean"
     common = f"--index {data} --topics {data / 'topics.tsv'} --encoder {encoder}".split()

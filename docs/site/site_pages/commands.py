@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from rnnreranker.__main__ import COMMANDS
 
 BESIDE = {  # commands of two words: the module that has the parser, and the function that makes it
-    "tune train": ("rnnreranker.lab.tune.__main__", "make_train_parser"),
+    "tune train": ("rnnreranker.tune", "make_train_parser"),
 }
 OVERVIEW = """\
 # Commands
