@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import metadata
@@ -56,7 +56,8 @@ class TextEncoder(ABC):
         models: a `TorchModel` for each device, or one `GraphModel`.
 
     Attributes:
-        name, digest: of the folder; model: the first of `models`; graph: its files, if it is one.
+        name, digest: of the folder; options: arguments of `load` for the same encoder.
+        model: the first of `models`; graph: its files, if it is one.
         dimension: numbers of a row; prompts: text before texts, by `TextKind`; lengths: tokens at which texts are cut.
         fingerprint: of all that its numbers depend on besides texts and `devices`.
     """
@@ -70,12 +71,17 @@ class TextEncoder(ABC):
         self.model, self.digest, about = models[0], folder.digest or folder.content, models[0].about
         self.graph: GraphModel | None = self.model.graph
         self.dimension = int(about["dimension"])
-        own = params.to_dict()
+        own = self.options = params.to_dict()
         self.settings = {**about.get("settings", {}), **{key: value for key, value in own.items() if value is not None}}
         self.prompts = {side: self.settings.get(f"{side}_prompt", about["prompts"][side]) for side in PROMPTS}
         lengths = {name: self.settings.get(name) for name in own if name.endswith("_length")}
         self.lengths = [0, 0] if folder.code else cut_texts(models, folder.path, **lengths)
         self.max_length = self.lengths[1]
+        self._describe()
+
+    @abstractmethod
+    def _describe(self) -> None:
+        """Set `fingerprint`, and what encoders of the kind have besides."""
 
     @classmethod
     def load(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
@@ -200,14 +206,13 @@ def cut_texts(models: Sequence[Any], path: Path, **given: int | None) -> list[in
 class Encoder(TextEncoder):
     """An encoder of texts to vectors: "minilm", "e5", … (see `encode/named.py`), a hub id, a folder.
 
-    settings: all that the vectors depend on besides weights; options: arguments of `load` for the same encoder.
+    settings: all that the vectors depend on besides weights.
     """
 
     KIND = "encoder"
 
-    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
-        super().__init__(folder, params, *models)
-        if not folder.code:
+    def _describe(self) -> None:
+        if not self.folder.code:
             self.settings["max_length"] = self.max_length or None
         own = {key: value for key, value in self.settings.items() if value is not None or key not in WHERE_GIVEN}
         self.options = {key: value for key, value in own.items() if key in hints_of(EncoderParams)}
@@ -285,8 +290,7 @@ class SparseEncoder(TextEncoder):
 
     KIND = "sparse-encoder"
 
-    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
-        super().__init__(folder, params, *models)
+    def _describe(self) -> None:
         self.vocabulary, self.words = self.dimension, str(self.model.about["words"])
         self.fingerprint = fingerprint("sparse encoder", self.digest, self.max_length, self.prompts)
 
@@ -347,10 +351,9 @@ class LateEncoder(TextEncoder):
 
     KIND = "late-encoder"
 
-    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
-        super().__init__(folder, params, *models)
+    def _describe(self) -> None:
         self.query_length, self.document_length = self.lengths
-        self.digest = folder.content
+        self.digest = self.folder.content
         self.fingerprint = fingerprint(self.KIND, self.digest, self.lengths)
 
     @classmethod
@@ -398,12 +401,13 @@ class PairScorer(TextEncoder):
 
     KIND = "cross-encoder"
 
-    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
-        super().__init__(folder, params, *models)
+    def _describe(self) -> None:
         if self.dimension != 1:
-            raise InputError(f"{folder.path}: a classifier of {self.dimension} labels; expected a cross-encoder with 1")
+            raise InputError(
+                f"{self.folder.path}: a classifier of {self.dimension} labels; expected a cross-encoder with 1"
+            )
         by = (self.prompts["document"], self.model.computed_on, versions(self.graph))
-        self.fingerprint = fingerprint(self.KIND, folder.content, self.max_length, *by)
+        self.fingerprint = fingerprint(self.KIND, self.folder.content, self.max_length, *by)
 
     def score(self, pairs: Sequence[tuple[str, str]], *, threads: int | None = None) -> ScoredPairs:
         """The scores of pairs (query, document), in order.

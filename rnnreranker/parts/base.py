@@ -202,11 +202,6 @@ class EncodedPart(Part):
         written = Written.read(form)
         return written.name, cls.OfEncoder.of(written.given, f"encoder {written}").to_dict()
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The settings for loading the encoder again."""
-        return self._encoder.params.to_dict()
-
     def extend(self, index: Path) -> None:
         """Take whole blocks of documents from an index; InputError: another encoder made them.
 
@@ -226,7 +221,7 @@ class EncodedPart(Part):
         if devices.dtype != dtype:  # of another part
             self.devices = devices_of(",".join(devices.names) if devices.elsewhere else None, dtype)
         if self._encoder.graph is not None and made_by.get("documents") != "graph" and not self._computed:
-            self.of_documents = type(self._encoder).load(self._encoder.name, **self.options)
+            self.of_documents = type(self._encoder).load(self._encoder.name, **self._encoder.options)
 
     def start(self, work: Path, threads: int | None) -> None:
         self._folder = work / (self.folder or "vectors")
@@ -244,7 +239,7 @@ class EncodedPart(Part):
             taken = [] if self._old is None else [self.params.to_dict(), dict(self._computed)]  # perhaps rounded
             marks: Sequence[Any] = () if self.of_documents.graph is None else ("graph",)
             if self.devices is not None and self.encoder:
-                self.of_documents, self._computed = encoder_on(self.devices, self._encoder, self.options, texts)
+                self.of_documents, self._computed = encoder_on(self.devices, self._encoder, texts)
                 marks = self.devices.marks
             self._mark = fingerprint(self._encoder.fingerprint, *marks, *taken)
         return self._mark
@@ -355,20 +350,18 @@ def stored_settings(index: Path, named: Iterable[str]) -> dict[str, Any]:
         ) from None
 
 
-def encoder_on(
-    devices: Devices, usual: TextEncoder, settings: dict[str, Any], texts: Sequence[str]
-) -> tuple[TextEncoder, dict[str, Any]]:
+def encoder_on(devices: Devices, usual: TextEncoder, texts: Sequence[str]) -> tuple[TextEncoder, dict[str, Any]]:
     """An encoder on devices, and its description: device, type, lowest cosine to the processor's rows.
 
     Args:
-        usual: the encoder on the processor; settings: for loading it; texts: both encode `TRIED` of them.
+        usual: the encoder on the processor; texts: both encode `TRIED` of them.
 
     Raises:
         InputError: a cosine below `least_cosine`; as `TextEncoder.load`.
     """
     from rnnreranker.encode.graph import cosine_of
 
-    encoder = type(usual).load(usual.name, devices=devices, **settings)
+    encoder = type(usual).load(usual.name, devices=devices, **usual.options)
     ordered = sorted({text for text in texts if text.strip()}, key=lambda text: (len(text), text))
     tried = ordered[:: max(1, len(ordered) // TRIED)][:TRIED]
     lowest = cosine_of(encoder.rows(tried), usual.rows(tried)) if tried else 1.0

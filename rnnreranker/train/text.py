@@ -65,11 +65,16 @@ class GroupLearner(RankedLearner):
     in_order = True
     scores: Callable[..., Tensor]
 
-    def __init__(self, start: Start, params: Any, inputs: GroupInputs) -> None:
+    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         made = {"training_queries": len(inputs.pools), "validation_queries": len(inputs.checked)}
         super().__init__(start, params, {**inputs.made, **made}, [*inputs.content(), *start[1:]])
         self.inputs, self.checked = inputs, inputs.checked
         self.training = Groups(inputs.pools, params, inputs.collection)
+        self.load(start, device)
+
+    @abstractmethod
+    def load(self, start: Start, device: str) -> None:
+        """Load the model and its `folder`."""
 
     @property
     def epoch(self) -> int:
@@ -116,9 +121,8 @@ class CrossLearner(GroupLearner):
         InputError: the model is no encoder, or its tokenizer has other words.
     """
 
-    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
-        super().__init__(start, params, inputs)
-        self.folder, path, _, limit, _ = start_of(start, "a cross-encoder", params.max_length)
+    def load(self, start: Start, device: str) -> None:
+        self.folder, path, _, limit, _ = start_of(start, "a cross-encoder", self.params.max_length)
         with loading(path, "a cross-encoder"):
             self.model: CrossEncoder = CrossEncoder(
                 str(path), num_labels=1, max_length=limit, device=device, local_files_only=True,
@@ -197,9 +201,9 @@ class DualLearner(TwoSidedLearner):
             word.
     """
 
-    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
-        super().__init__(start, params, inputs)
-        self.scale, own = params.inverse_temperature or COSINE_SCALE, ModelSettings()
+    def load(self, start: Start, device: str) -> None:
+        params, inputs, own = self.params, self.inputs, ModelSettings()
+        self.scale = params.inverse_temperature or COSINE_SCALE
         if self.ranking.of_cosines:
             self.scale, self.own = 1.0, lambda one: scaled_labels(one, params.label_scale)
         if start.name == NOTHING:
@@ -303,10 +307,9 @@ class SparseLearner(TwoSidedLearner):
 
     at_once = 8  # (documents, V) weights are dense
 
-    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
-        super().__init__(start, params, inputs)
+    def load(self, start: Start, device: str) -> None:
         self.folder, path, _, limit, own = start_of(
-            start, "a sparse encoder", params.max_length, "AutoModelForMaskedLM"
+            start, "a sparse encoder", self.params.max_length, "AutoModelForMaskedLM"
         )
         transformer = Transformer(str(path), transformer_task="fill-mask", max_seq_length=limit)
         self.model = SparseEncoder(modules=[transformer, SpladePooling("max")], **how_of(own, device))
@@ -365,8 +368,8 @@ class LateLearner(TwoSidedLearner):
         InputError: the model cannot be loaded, or its limits or dimension differ from the settings.
     """
 
-    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
-        super().__init__(start, params, inputs)
+    def load(self, start: Start, device: str) -> None:
+        params = self.params
         self.folder = late_start(start.name, params.dimension).path
         with loading(self.folder, "a late-interaction encoder"):
             self._late = late = TorchModel("late-encoder", self.folder, device)

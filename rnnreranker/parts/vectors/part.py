@@ -67,10 +67,6 @@ class DensePart(EncodedPart):
     def open(cls, at: Path, described: Mapping[str, Any]) -> VectorSource:
         return open_vectors(at)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self._encoder.options)
-
     def mark_of(self, texts: list[str]) -> str:
         mark = super().mark_of(texts)
         if self._encoder.graph is not None and (self.of_documents.graph is not None or self._computed):
