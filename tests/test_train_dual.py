@@ -101,7 +101,7 @@ def test_a_named_model_keeps_its_prompts(tiny: Path, monkeypatch: pytest.MonkeyP
     from rnnreranker.train.text import DualLearner
 
     monkeypatch.setattr("rnnreranker.encode.model_folder._from_hub", lambda *hub: tiny)
-    given = DualLearner(Start("multilingual-e5-small", query_prompt="w1 "), QUICK, inputs(), "cpu")
+    given = DualLearner(Start("multilingual-e5-small", {"query_prompt": "w1 "}), QUICK, inputs(), "cpu")
     assert given.model.prompts == {"query": "w1 ", "document": "passage: "}
     found = DualLearner(Start("multilingual-e5-small"), QUICK, inputs(), "cpu")
     assert found.model.prompts == Encoder.load("multilingual-e5-small").prompts

@@ -40,7 +40,7 @@ def made(source: VectorSource, method: str, queries: QueryVectors, run: Run) -> 
 @pytest.mark.parametrize("method", ["evidence", "hard", "uniform", "query"])
 def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source: VectorSource, method: str) -> None:
     inputs = CoderInputs(made(source, method, make_queries(), make_run()), source, make_topics())
-    learner = CoderLearner(Start(str(tiny), "mean"), PARAMS, inputs)
+    learner = CoderLearner(Start(str(tiny), {"pooling": "mean"}), PARAMS, inputs)
     chosen = learner.training[:2]
     learner.model.train()
     for learner.step in (0, 1, 2, 3):
@@ -52,7 +52,7 @@ def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source:
     assert [*learner.kept] == learner.training
 
     documents, model = source.fetch(np.arange(len(source.docids))), learner.model.eval()
-    _, tokens, _ = start_encoder(Start(str(tiny), "mean"), source.dimension, PARAMS)
+    _, tokens, _ = start_encoder(Start(str(tiny), {"pooling": "mean"}), source.dimension, PARAMS)
     for qid in chosen:
         query = model(*tokens.pad(tokens.cut([inputs.topics[qid]]))).detach().numpy()
         order = np.argsort(-(documents @ query[0]), kind="stable")[: PARAMS.candidates].tolist()
@@ -69,7 +69,7 @@ def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source:
 
 def test_each_step_can_search_for_its_own_queries_alone(tiny: Path, source: VectorSource) -> None:
     inputs = CoderInputs(made(source, "hard", make_queries(), make_run()), source, make_topics())
-    learner = CoderLearner(Start(str(tiny), "mean"), replace(PARAMS, refresh_every=1), inputs)
+    learner = CoderLearner(Start(str(tiny), {"pooling": "mean"}), replace(PARAMS, refresh_every=1), inputs)
     learner.step = 1
     learner.loss({"qids": learner.training[:2]})
     assert [*learner.kept] == learner.training[:2]

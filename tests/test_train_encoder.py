@@ -71,14 +71,18 @@ def test_a_training_begins_with_the_encoder_of_the_index(tiny: Path) -> None:
     texts = ["w5 w6", "w4 w5 w6 w7 w8"]
     vectors = encoder.eval()(*tokens.pad(tokens.cut(texts))).detach().numpy()
     np.testing.assert_allclose(vectors, Encoder.load(str(tiny), **settings).encode(texts), atol=1e-6)
-    assert TrainRequest("out", "dual", index=index).start[3:5] == ("w1 w2 ", "")
+    assert TrainRequest("out", "dual", index=index).start.settings == {
+        "query_prompt": "w1 w2 ",
+        "document_prompt": "",
+        "max_length": 6,
+    }
 
 
 def test_a_step_has_as_many_queries_with_several_gpus(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transformers.TrainingArguments, "n_gpu", property(lambda self: 2))
-    learner = CoderLearner(Start(str(tiny), "mean"), QUICK, CoderInputs(make_labels(), source, topics))
+    learner = CoderLearner(Start(str(tiny), {"pooling": "mean"}), QUICK, CoderInputs(make_labels(), source, topics))
     assert FitTrainer(learner, tmp_path, "cpu").args.train_batch_size == QUICK.batch_size
 
 
@@ -191,7 +195,7 @@ def test_candidates_that_the_index_lacks_are_reported(tiny: Path, source: Vector
     docids = [["d1", "gone", "d2"], ["lost", "d2", "d3"], ["d3", "d4", "d5"], ["d6", "d7", "d8"]]
     qids, first = [f"q{number}" for number in range(4)], [[True, False, False]] * 4
     labels = soft_labels(qids, docids, [[1, 0, 0]] * 4, [[1, 0, 0]] * 4, first, {"method": "hard"})
-    params, start = TrainParams(validation_share=0.25), Start(str(tiny), "mean")
+    params, start = TrainParams(validation_share=0.25), Start(str(tiny), {"pooling": "mean"})
     said = "lacks 2 candidates of the labels, 1 of them positive; left out: 1 query of 4;"
     with pytest.warns(DataWarning, match=said):
         CoderLearner(start, params, CoderInputs(labels, source, topics))
@@ -225,7 +229,7 @@ def test_frozen_layers_stay(tiny: Path, source: VectorSource, topics: dict[str, 
     assert moved
     assert all(name.startswith("encoder.layer.1.") for name in moved)
     with pytest.raises(InputError, match=r"frozen_layers=3.*has 2 layers"):
-        start_encoder(Start(str(tiny), "mean"), DIMENSION, TrainParams(frozen_layers=3))
+        start_encoder(Start(str(tiny), {"pooling": "mean"}), DIMENSION, TrainParams(frozen_layers=3))
 
 
 @pytest.mark.long

@@ -96,7 +96,7 @@ def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, wor
     described = {"parts": {"dense": {"encoder": {"name": str(tiny), "settings": {"pooling": "mean"}}}}}
     index = rnnreranker.Index("mine", folders={"dense": world / "index"}, settings=described)
     request = TrainRequest("out", index=index)
-    assert request.start[:3] == (str(tiny), "mean", None)
+    assert (request.start.name, request.start.settings) == (str(tiny), {"pooling": "mean"})
     with pytest.raises(InputError, match=r"encoder is missing: .* no index says which encoder made its part tokens"):
         TrainRequest("out", "late", index=index).start  # noqa: B018
     with pytest.raises(InputError, match=r"^encoder is missing: it is the initial model"):

@@ -94,5 +94,5 @@ def test_new_language_models(world: Path, settings: str, said: str) -> None:
 def test_a_training_begins_with_the_settings_that_the_index_names() -> None:
     settings = {"pooling": "cls", "normalize": True}
     index = Index("x", {}, {"parts": {"dense": {"encoder": {"name": "minilm", "settings": settings}}}})
-    assert TrainRequest("out", index=index).start == Start("minilm", **settings)
-    assert TrainRequest("out", index=index, encoder="tiny:pooling=mean").start == Start("tiny", pooling="mean")
+    assert TrainRequest("out", index=index).start == Start("minilm", settings)
+    assert TrainRequest("out", index=index, encoder="tiny:pooling=mean").start == Start("tiny", {"pooling": "mean"})

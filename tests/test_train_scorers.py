@@ -109,7 +109,7 @@ def test_what_a_candidate_is_scored_by(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSource, kind: str) -> None:
     topics = make_topics()
-    dense, tokens, _ = start_encoder(Start(str(tiny), "mean"), DIMENSION, PARAMS)
+    dense, tokens, _ = start_encoder(Start(str(tiny), {"pooling": "mean"}), DIMENSION, PARAMS)
     samples, _ = read_samples(made(source), source, 1000, topics)
     samples[1] = type(samples[1])("q1", samples[1].rows[:4], samples[1].targets[:4], samples[1].positive[:4])
     batch = batch_of(samples, dict(zip(topics, tokens.cut([*topics.values()]), strict=True)), tokens)

@@ -185,7 +185,7 @@ def train_encoder(
 
     given = CoderInputs(labels, source, topics, **inputs)
     chosen = params or TrainParams()
-    return QueryModel().train_on(given, Start(encoder, pooling), output, chosen)
+    return QueryModel().train_on(given, Start(encoder, {} if pooling is None else {"pooling": pooling}), output, chosen)
 
 
 def train_words(kind: str, world: Path, encoder: Path, *argv: str) -> list[str]:

@@ -294,7 +294,7 @@ class CoderLearner(RankedLearner):
         made |= {DOCUMENTS_BY: made_by} if made_by else {}
         made |= {} if scorer is None else {"scorer": scorer.to_dict()}
         learnt = [[one.qid, topics[one.qid], *(part.tolist() for part in one[1:])] for one in (*samples, *checked)]
-        super().__init__(start, params, made, [learnt, neutral, *start[1:]])
+        super().__init__(start, params, made, [learnt, neutral, start.settings])
 
     def batch(self, rows: Sequence[str]) -> dict[str, Any]:
         return {"qids": rows}
@@ -370,8 +370,8 @@ def judged_of(labels: SoftLabels, qid: str) -> dict[str, int]:
 def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:
     """`load_query_encoder` by the settings of a training, with frozen layers. InputError: too few layers."""
     own = {name: getattr(params, name) for name in ("dropout", "inverse_temperature", "learn_temperature")}
-    given: Any = own | start.settings
-    encoder, tokens, folder = load_query_encoder(start.name, dimension, max_tokens=params.query_tokens, **given)
+    limit = params.query_tokens
+    encoder, tokens, folder = load_query_encoder(start.name, dimension, max_tokens=limit, **own, **start.settings)
     model: Any = encoder.transformer
     if params.frozen_layers:
         stacks = [child for name, child in model.named_modules() if name in ("encoder.layer", "transformer.layer")]

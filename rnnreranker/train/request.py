@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,21 +40,12 @@ class Training(NamedTuple):
     params: TrainingParams
 
 
-class Start(NamedTuple):
-    """The initial model: a name, a folder or a hub id; None = as the model's own files say."""
+@dataclass(frozen=True)
+class Start:
+    """The initial model, a name, a folder or a hub id, and settings of `EncoderParams` in place of its own files'."""
 
     name: str
-    pooling: str | None = None
-    normalize: bool | None = None
-    query_prompt: str | None = None
-    document_prompt: str | None = None
-    max_length: int | None = None
-    truncate_dim: int | None = None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that are given."""
-        return {name: value for name, value in [*self._asdict().items()][1:] if value is not None}
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,15 +106,17 @@ class TrainRequest(TextsRequest):
             shown = argument("encoder", str(written))
             with located(shown):
                 check_names(written.params, taken, f"setting with {argument('model', model.name)}")
-            given = EncoderParams.of(written.given, shown).given()
-            return Start(written.name, **given)
+            return Start(written.name, EncoderParams.of(written.given, shown).given())
         parts = {} if self.opened is None else self.opened.settings.get("parts", {})
         encoder = parts.get(model.part, {}).get("encoder")
         if not encoder:
             shown = f"{argument('encoder')} is missing: it is the initial model"
             raise InputError(f"{shown}, as no {argument('index')} says which encoder made its part {model.part}")
         own = encoder.get("settings", {})
-        return Start(encoder["name"], **{name: own.get(name) for name in (*taken, "max_length")})
+        known = {*taken, "max_length"}
+        return Start(
+            encoder["name"], {name: value for name, value in own.items() if name in known and value is not None}
+        )
 
     @cached_property
     def opened(self) -> Index | None:

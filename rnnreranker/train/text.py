@@ -67,7 +67,7 @@ class GroupLearner(RankedLearner):
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         made = {"training_queries": len(inputs.pools), "validation_queries": len(inputs.checked)}
-        super().__init__(start, params, {**inputs.made, **made}, [*inputs.content(), *start[1:]])
+        super().__init__(start, params, {**inputs.made, **made}, [*inputs.content(), start.settings])
         self.inputs, self.checked = inputs, inputs.checked
         self.training = Groups(inputs.pools, params, inputs.collection)
         self.load(start, device)
