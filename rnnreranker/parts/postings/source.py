@@ -304,7 +304,8 @@ class TermSource(Postings):
         return read_text(self.folder / VOCABULARY, "file of words, one a line").split("\n")[:-1]
 
     @cached_property
-    def _number(self) -> dict[str, int]:
+    def number(self) -> dict[str, int]:
+        """Word → its number."""
         return {word: number for number, word in enumerate(self.vocabulary)}
 
     @cached_property
@@ -331,8 +332,8 @@ class TermSource(Postings):
         """(Q, V) float64 CSR, words ascending: counts of each text's known words; one line says how many texts have
         none.
         """
-        known = [[word for word in own if word in self._number] for own in self.analyser.words(texts)]
-        counts = count_words(known, self._number)
+        known = [[word for word in own if word in self.number] for own in self.analyser.words(texts)]
+        counts = count_words(known, self.number)
         if lacking := int(np.count_nonzero(np.diff(counts.indptr) == 0)):
             said = "has no word" if lacking == 1 else "have no word"
             say(f"{counted(lacking, 'query', 'queries')} of {len(texts)} {said} that a document has: nothing is found")

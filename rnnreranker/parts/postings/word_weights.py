@@ -81,13 +81,18 @@ class CollectionWeights:
 
     def of_texts(self, texts: Sequence[str]) -> list[dict[str, float]]:
         """The words of texts with their weights; a word in no document counts as rarest."""
-        return [self._weighted(Counter(own)) for own in self._source.analyser.words(texts)]
+        number, counted = self._source.number, [Counter(own) for own in self._source.analyser.words(texts)]
+        return [
+            {word: own[word] / own.total() * float(self._rarities[number.get(word, -1)]) for word in sorted(own)}
+            for own in counted
+        ]
 
     def distributions(self, query_weights: Weights, rows: Sequence[int] | np.ndarray, way: SharedWords) -> np.ndarray:
         """(n,) float64: `label_distribution` of the weights of a query and of each of n documents."""
-        weights, of_query = self._matrix(rows), np.full(len(self._source.vocabulary), -1.0)
-        for word in query_weights.keys() & self._number.keys():
-            of_query[self._number[word]] = query_weights[word]
+        weights, number = self._matrix(rows), self._source.number
+        of_query = np.full(len(number), -1.0)
+        for word in query_weights.keys() & number.keys():
+            of_query[number[word]] = query_weights[word]
         shared = (weights.data >= 0) & (of_query[weights.indices] >= 0)
         products = weights.data[shared] * of_query[weights.indices[shared]]
         row, count = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))[shared], weights.shape[0]
@@ -104,18 +109,8 @@ class CollectionWeights:
         weights.data = weights.data / np.repeat(lengths, words) * self._rarities[weights.indices]
         return weights
 
-    def _weighted(self, counts: Mapping[str, int]) -> dict[str, float]:
-        length, have = sum(counts.values()), self._source.document_frequencies
-        known = {word: int(have[self._number[word]]) if word in self._number else 0 for word in sorted(counts)}
-        return {word: counts[word] / length * self._rarity(of) for word, of in known.items()}
-
-    def _rarity(self, have: int) -> float:
-        return math.log(len(self._source.docids) / (have + 1))
-
     @cached_property
     def _rarities(self) -> np.ndarray:
-        return np.array([*map(self._rarity, self._source.document_frequencies.tolist())])
-
-    @cached_property
-    def _number(self) -> dict[str, int]:
-        return {word: number for number, word in enumerate(self._source.vocabulary)}
+        """Of every word by number, and last of a word in no document."""
+        have = [*self._source.document_frequencies.tolist(), 0]
+        return np.array([math.log(len(self._source.docids) / (one + 1)) for one in have])
