@@ -287,8 +287,7 @@ def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | 
 
     index, topics = cast(Any, (request.index, request.topics))
     if before is None and system.of_run:
-        run = first_stage_of(Path(system.first).expanduser()).head(hits)
-        return run.of_queries([number for number, qid in enumerate(run.qids) if qid in topics])
+        return first_stage_of(Path(system.first).expanduser()).head(hits).only(topics)
     how: dict[str, Any] = {name: getattr(request, name) for name in HOW} | {"hits": hits}
     if before is None:
         return index.search(topics, system.first, None, fuse=system.fuse, **how)

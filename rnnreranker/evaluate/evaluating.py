@@ -159,9 +159,8 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
     alike = {}
     if request.index is not None:
         vectors = opening.open_index(request.index).vectors
-        counted = {*scores.topics}
         for name, run in runs.items():
-            alike[name] = redundancy(run.of_queries([qid in counted for qid in run]), vectors)
+            alike[name] = redundancy(run.only(scores.topics), vectors)
     notice_unjudged(runs, grades_of(qrels))
     if qrels["relevance"].max() < 1:
         notice(f"none of {len(qrels):,} judgements has a grade of 1 or more; expected lines of qid 0 docid grade")

@@ -93,7 +93,7 @@ def read_query_set(request: Any, index: Index, hits: int) -> JudgedQueries:
     if whole is None:
         candidates = dense_run(index.vectors, queries, hits, threads=threads).as_written()
     else:
-        candidates = whole.of_queries([qid in chosen for qid in whole.qids]).head(hits)
+        candidates = whole.only(chosen).head(hits)
         notice_mismatch(candidates, queries, index.vectors)
     notice_own(candidates, f"give {argument('run')} of a search with --remove-query to leave it out")
     return JudgedQueries(candidates, queries, chosen, qrels_of(request.qrels))

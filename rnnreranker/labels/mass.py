@@ -14,7 +14,7 @@ import numpy as np
 
 from rnnreranker.base.command import phase, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.files import by_hash
 from rnnreranker.base.jobs import one_blas_thread
 from rnnreranker.labels import targets
 from rnnreranker.labels.methods.base import Judged, JudgedContext, Labeler, VectorLabeler, contexts_of
@@ -265,7 +265,7 @@ def learn_mass(labeler: Labeler, run: Run, validation: Judged) -> tuple[LabelPar
     given = labeler.label_params
     confident = given.mass == "confident"
     numbers = {qid: number for number, qid in enumerate(run.qids) if validation.get(qid)}
-    qids = sorted(numbers, key=lambda qid: (fingerprint("mass", qid), qid))[:MOST]  # whatever their order
+    qids = by_hash(numbers, "mass")[:MOST]  # whatever their order
     if not qids:
         raise InputError("no query with a positive has candidates in the run: no mass can be learnt; give their run")
     chosen, run = {qid: validation[qid] for qid in qids}, run.of_queries([numbers[qid] for qid in qids])

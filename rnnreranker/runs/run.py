@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -241,6 +241,11 @@ class Run:
         entries = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
         qids = tuple(self.qids[number] for number in chosen.tolist())
         return Run(qids, offsets, self.ids, self.rows[entries], self.scores[entries])
+
+    def only(self, qids: Iterable[str]) -> Run:
+        """The run of those of its queries that are among some, in its order."""
+        wanted = set(qids)
+        return self.of_queries([qid in wanted for qid in self.qids])
 
     def ranked(self, qid: str) -> list[str]:
         """The docids of a query, best first."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rnnreranker.base.command import check_apart, counted, notice, phase, say
 from rnnreranker.base.device import AUTO, trained_on
 from rnnreranker.base.errors import InputError, argument
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.files import by_hash
 from rnnreranker.base.jobs import alone
 from rnnreranker.base.method import Form, Inputs, find, methods, names
 from rnnreranker.base.settings import PRESET, Written, asked, check_names, hints_of, located, setting
@@ -228,7 +228,7 @@ def split(qids: Iterable[str], share: float, seed: int) -> set[str]:
     >>> sorted(split(["a", "b", "c", "d"], 0.5, 1)) == sorted(split(["d", "c", "b", "a"], 0.5, 1))
     True
     """
-    ordered = sorted(qids, key=lambda qid: (fingerprint(seed, qid), qid))
+    ordered = by_hash(qids, seed)
     return set(ordered[: math.ceil(share * len(ordered))])
 
 

@@ -95,8 +95,7 @@ def diagnose(request: DiagnoseRequest) -> tuple[dict[str, Any], dict[str, str]]:
 
     whole, index, params = first_stage_of(request.run), open_index(request.index), request.params  # type: ignore[arg-type]
     by_hash = sorted(whole.qids, key=lambda qid: hashlib.sha256(qid.encode()).digest())
-    looked_at = {*by_hash[: request.sample]}
-    run = whole.of_queries([qid in looked_at for qid in whole.qids])
+    run = whole.only(by_hash[: request.sample])
     reranker = RnnReranker(index.vectors, params, threads=request.threads, missing=request.missing)
     usable = reranker.rows_of(run) >= 0
     topics = {} if request.topics is None else topics_of(request.topics)

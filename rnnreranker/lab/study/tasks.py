@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError, argument
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.files import by_hash, fingerprint
 from rnnreranker.data.splits import FOLDS, PARTS, parts_of
 from rnnreranker.data.topics import check_held_out
 from rnnreranker.train.request import split as split_of
@@ -87,7 +87,7 @@ def tasks_of(
         if not 2 <= (folds := request.folds or 5) <= len(usable):
             most = f"at most one per query ({len(usable)})"
             raise InputError(f"{argument('folds', folds)}: expected at least 2, and {most}")
-        ordered, parts = _by_hash(usable, "fold"), []
+        ordered, parts = by_hash(usable, "fold"), []
         for fold in range(folds):
             held = {*ordered[fold::folds]}
             others, test = ([qid for qid in usable if (qid in held) == own] for own in (False, True))
@@ -127,14 +127,9 @@ def _positive(qrels: pandas.DataFrame, relevant: int) -> pandas.DataFrame:
     return qrels.loc[qrels["relevance"] >= relevant, ["query_id", "doc_id", "relevance"]]
 
 
-def _by_hash(qids: Sequence[str], *salt: Any) -> list[str]:
-    """Query ids in an order by their hash with a salt."""
-    return sorted(qids, key=lambda qid: (fingerprint(*salt, qid), qid))
-
-
 def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:
     if count is not None and count > len(qids):
         shown = argument("labelled_queries", count)
         raise InputError(f"{shown}: a task has {len(qids)} queries beside those of its test")
-    drawn = set(_by_hash(qids, "labelled", seed)[:count])
+    drawn = set(by_hash(qids, "labelled", seed)[:count])
     return [qid for qid in qids if qid in drawn]

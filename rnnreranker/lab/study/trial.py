@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,7 +208,7 @@ class Studied:
             run = self.fused
         else:
             run = self.over if not stage else self.runs[stage]
-        run = _of(run, qids)
+        run = run.only(qids)
         if stage == "random" or (getattr(arm.params, "at_random", False) and not arm.hard):  # they need labels, too
             run = self._with_drawn(run.head(depth), judged, task.seed, depth)
         return run if arm.own.filter == "none" else self._without_likely_positives(run, task, arm.own.filter)
@@ -305,7 +305,7 @@ class Studied:
         given: Any = {"threads": 1, **self.how, "hits": hits}
         if self.kind.trains == "cross-encoder":
             settings = {"model": model, "context": hits, "max_length": getattr(self.params, "max_length", None)}
-            first, form = _of(self.over.head(hits), qids), Written("cross-encoder", settings)
+            first, form = self.over.head(hits).only(qids), Written("cross-encoder", settings)
             return first if model is None else self.opened.rerank(first, form, topics, **given)
         if self.fixed:
             given["encoder"] = model or self.request.encoder
@@ -351,11 +351,6 @@ def _content(model: Any) -> Any:
 
     name, *settings = str(model).partition(":")
     return "".join([content_of(Path(name)), *settings]) if name and Path(name).is_dir() else model
-
-
-def _of(run: Run, qids: Iterable[str]) -> Run:
-    wanted = set(qids)
-    return run.of_queries([qid in wanted for qid in run.qids])
 
 
 def means_of(values: Values) -> dict[str, float]:
