@@ -36,7 +36,7 @@ class QueryEncoder(nn.Module):
         inverse_temperature: factor of scores, optionally learned.
     """
 
-    def __init__(self, whole: Any, inverse_temperature: float = 1.0, learn_temperature: bool = True) -> None:
+    def __init__(self, whole: Any, inverse_temperature: float, learn_temperature: bool) -> None:
         super().__init__()
         self.whole = whole
         self.inverse_temperature = nn.Parameter(torch.tensor(inverse_temperature), requires_grad=learn_temperature)
@@ -44,10 +44,6 @@ class QueryEncoder(nn.Module):
     @property
     def transformer(self) -> Any:
         return self.whole[0].model
-
-    @property
-    def dense(self) -> QueryEncoder:
-        return self
 
     def states(self, tokens: Tensor, attention: Tensor) -> Tensor:
         """(b, T, h): the states of tokens."""
@@ -231,10 +227,6 @@ class CandidateScorer(nn.Module):
     @property
     def inverse_temperature(self) -> Tensor:
         return self.encoder.inverse_temperature
-
-    @property
-    def dense(self) -> QueryEncoder:
-        return self.encoder
 
     def score(self, states: Tensor, attention: Tensor, documents: Tensor, valid: Tensor) -> Tensor:
         """(b, N) float: scores, any value at padding; arguments as `ScorerNetwork.forward`."""

@@ -56,7 +56,7 @@ def encode_texts(
     read: Callable[[list[Any]], Sequence[Any]],
     forwards: Sequence[Forward],
     *,
-    devices: Devices | None = None,
+    devices: Devices | None,
     tokens: int | None = None,
     threads: int | None = None,
     blank: bool = True,

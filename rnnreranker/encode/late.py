@@ -125,7 +125,7 @@ def late_folder(name: str) -> ModelFolder:
     return folder
 
 
-def late_start(name: str, dimension: int | None = None) -> ModelFolder:
+def late_start(name: str, dimension: int | None) -> ModelFolder:
     """The files of a late-interaction encoder to train: those of the name, or made of its transformer, with markers.
 
     dimension: of a token in a model that is made; None = 128. Errors as `find_model` and `make_late_base`.

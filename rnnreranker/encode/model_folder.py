@@ -283,7 +283,7 @@ def _pooling(config: dict[str, Any]) -> str | None:
 
 
 @contextlib.contextmanager
-def loading(path: Path, what: str, remedy: str = AGAIN, tried: str = "loaded") -> Iterator[None]:
+def loading(path: Path, what: str, remedy: str = AGAIN) -> Iterator[None]:
     """A block that loads a model; turns every error of a library into one line. what: it should be; remedy: advice."""
     try:
         yield
@@ -291,7 +291,7 @@ def loading(path: Path, what: str, remedy: str = AGAIN, tried: str = "loaded") -
         raise
     except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
         reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-        raise InputError(f"{path}: cannot be {tried} as {what} ({reason}); {remedy}") from None
+        raise InputError(f"{path}: cannot be loaded as {what} ({reason}); {remedy}") from None
 
 
 def tokenizer_in(folder: Path) -> Any:

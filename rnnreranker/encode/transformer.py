@@ -58,7 +58,7 @@ class TorchModel:
     graph = None
 
     def __init__(
-        self, kind: str, folder: Path, device: str = "cpu", dtype: str = EXACT, dense: Mapping[str, Any] | None = None
+        self, kind: str, folder: Path, device: str, dtype: str = EXACT, dense: Mapping[str, Any] | None = None
     ) -> None:
         self.kind, self.folder, self._device, self._dense = KINDS[kind], folder, device, dense or {}
         self.computed_on = " ".join([device.partition(":")[0], *([] if dtype == EXACT else [dtype])])

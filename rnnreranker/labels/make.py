@@ -188,8 +188,8 @@ def make_shards(
     output: Path,
     job: Job,
     chosen: ChosenLabeler,
-    share: Share | None = None,
-    learnt: Mapping[str, Any] | None = None,
+    share: Share | None,
+    learnt: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Write the labels of the run's queries that have positives; returns the metadata of the file.
 

@@ -190,9 +190,7 @@ def with_share(own: np.ndarray, hard: np.ndarray, takers: np.ndarray, share: flo
 
 def _ranks(labels: np.ndarray) -> np.ndarray:
     """(N,) int64: ranks by descending value, from 0; earlier ties first."""
-    ranks = np.empty(len(labels), dtype=np.int64)
-    ranks[np.argsort(-labels, kind="stable")] = np.arange(len(labels))
-    return ranks
+    return np.argsort(np.argsort(-labels, kind="stable"))
 
 
 def _total(values: np.ndarray) -> float:

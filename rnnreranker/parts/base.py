@@ -40,6 +40,7 @@ class Part(ABC):
         Params: settings; one with `setting(flag=…)` is also a flag of `index`.
         gives, gives_queries: method inputs it provides, of documents and queries.
         made_of: the part is made of one of these; empty = of the texts.
+        source: the class that `open` makes of index and description.
         encoder: kind of the encoder that the setting `encoder` names. OfEncoder: settings of that encoder.
         folder: of its files, by default its name. automatic: whether `--parts auto` makes it.
         marks: parts of the index's fingerprint. reused: documents that an interrupted build has finished.
@@ -51,6 +52,7 @@ class Part(ABC):
     gives: ClassVar[str] = ""
     gives_queries: ClassVar[str] = ""
     made_of: ClassVar[tuple[str, ...]] = ()
+    source: ClassVar[Any]
     encoder: ClassVar[str] = ""
     OfEncoder: ClassVar[type[settings.Params]] = settings.Params
     folder: ClassVar[str] = ""  # "" = its name
@@ -117,13 +119,13 @@ class Part(ABC):
         Raises:
             InputError: files that are missing or damaged.
         """
-        raise NotImplementedError
+        return cls.source(at, described)
 
     @classmethod
     def queries(
-        cls, opened: Any, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
+        cls, source: Any, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
     ) -> Any:
-        """What methods that need `gives_queries` read."""
+        """What methods that need `gives_queries` read; source: the opened part."""
         raise NotImplementedError
 
     def check(self) -> None:  # noqa: B027  not every part needs something

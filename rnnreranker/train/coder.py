@@ -274,8 +274,8 @@ class CoderLearner(RankedLearner):
         rows = torch.cat([one.rows for one in (*samples, *checked)]).unique().numpy()
         whole = params.random_negatives or params.refresh_every
         self._table = CandidateVectors(source, np.arange(len(source.docids)) if whole else rows)
-        dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
-        self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
+        self._dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
+        self.model = self._dense if scorer is None else CandidateScorer(self._dense, source.dimension, scorer)
         queries = {one.qid: topics[one.qid] for one in (*samples, *checked)}
         self._cut = dict(zip(queries, self._tokens.cut([*queries.values()]), strict=True))
         self._labels, self._source, self.device = labels, source, device
@@ -310,7 +310,7 @@ class CoderLearner(RankedLearner):
         numbers, attention = (part.to(self.device) for part in self._tokens.pad([self._cut[qid] for qid in qids]))
         self.model.eval()
         with torch.no_grad():
-            vectors = self.model.dense(numbers, attention).float().cpu().numpy()
+            vectors = self._dense(numbers, attention).float().cpu().numpy()
         self.model.train()
         queries = QueryVectors(tuple(qids), vectors)
         run = dense_run(self._source, queries, max(len(one.rows) for one in self._samples.values()))

@@ -263,7 +263,7 @@ class FitTrainer(transformers.Trainer):  # `_load_from_checkpoint`: see base.pri
         torch.save(self.learner.kept, folder / KEPT)
 
 
-def fit(kind: str, learns: Any, start: Start, params: Any, inputs: Any, output: Path, device: str = "cpu") -> Trained:
+def fit(kind: str, learns: Any, start: Start, params: Any, inputs: Any, output: Path, device: str) -> Trained:
     """Train a model and write its folder.
 
     Args:
@@ -325,11 +325,10 @@ def start_of(
     return start.path, path, model, wanted or min(LONGEST, most), own
 
 
-def by_length(features: Features, compute: Callable[[Features], Tensor], tokens: Mapping[str, int] = TOKENS) -> Tensor:
+def by_length(features: Features, compute: Callable[[Features], Tensor]) -> Tensor:
     """(n, …): computes texts of about the same length together, to avoid padding.
 
-    features: (n, t) each, with `attention_mask`, padded on the right; others have no padding. tokens: of a part at
-    most, padded, by device.
+    features: (n, t) each, with `attention_mask`, padded on the right; others have no padding.
     """
     if "attention_mask" not in features:
         return compute(dict(features))
@@ -337,7 +336,7 @@ def by_length(features: Features, compute: Callable[[Features], Tensor], tokens:
     parts, start, sizes = [], 0, lengths.tolist()
     while start < len(sizes):
         stop = start + 1
-        while stop < len(sizes) and sizes[stop] * (stop + 1 - start) <= tokens[order.device.type]:
+        while stop < len(sizes) and sizes[stop] * (stop + 1 - start) <= TOKENS[order.device.type]:
             stop += 1
         parts.append(compute({name: value[order[start:stop], : sizes[stop - 1]] for name, value in features.items()}))
         start = stop

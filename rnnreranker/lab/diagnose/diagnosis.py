@@ -263,7 +263,7 @@ def _summary(table: Any, params: RnnParams) -> dict[str, Any]:
     }
 
 
-def word_use_of(index: Index, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Any]:
+def word_use_of(index: Index, topics: Mapping[str, str], threads: int | None) -> dict[str, Any]:
     """`word_use` of queries, weighed by the model of the index's impacts.
 
     Raises:

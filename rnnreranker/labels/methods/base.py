@@ -270,13 +270,17 @@ class ContextLabeler(Labeler):
 
 
 class VectorLabeler(Labeler):
-    """A labeler of similarities to positives, in batches; from a graph it reads neither vectors nor queries."""
+    """A labeler of similarities to positives, in batches; from a graph it reads neither vectors nor queries.
+
+    by: the method of `Similarity` that it goes by.
+    """
 
     needs = frozenset({"vectors", "query vectors"})
     Params = RnnParams
     defaults: ClassVar[RnnParams] = RnnParams.preset("vectors")
     without: ClassVar[frozenset[str]] = OF_THE_MIXTURE
     of_documents = True
+    by: ClassVar[str]
     params: RnnParams
 
     @property
@@ -284,9 +288,9 @@ class VectorLabeler(Labeler):
         """Whether positives get the share of probability that evidence gives them."""
         return self.label_params.mass == "evidence"
 
-    @abstractmethod
     def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
         """(B, R, N) float32: every candidate against every positive; positives: (R,) elements of the contexts."""
+        return getattr(near, self.by)(positives)
 
     def describe(self) -> dict[str, Any]:
         metadata = super().describe()

@@ -22,28 +22,22 @@ class EvidenceLabeler(VectorLabeler):
     """s* = lambda s + (1 - lambda) J of candidate and positive (paper 000, Algorithm 1)."""
 
     name = "evidence"
+    by = "mixed"
     takes_mass = False  # its own mass is meant
-
-    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
-        return near.mixed(positives)
 
 
 class GeometricLabeler(VectorLabeler):
     """The inner product of candidate and positive alone, scaled as `params` says: evidence with lambda = 1."""
 
     name = "geometric"
-
-    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
-        return near.geometric(positives)
+    by = "geometric"
 
 
 class JaccardLabeler(VectorLabeler):
     """The Jaccard similarity J of candidate and positive alone (paper 000, eq. 11): evidence with lambda = 0."""
 
     name = "jaccard"
-
-    def similarities(self, near: Similarity, positives: np.ndarray) -> np.ndarray:
-        return near.jaccard(positives)
+    by = "jaccard"
 
 
 class QueryLabeler(VectorLabeler):

@@ -57,11 +57,7 @@ class ImpactPart(EncodedPart):
 
     name, gives, folder, rank = "impact", "impacts", "impacts", 20
     Params, OfEncoder, encoder = ImpactParams, SparseEncoderParams, "sparse-encoder"
-    encoders = SparseEncoder
-
-    @classmethod
-    def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
-        return ImpactSource(at, described)
+    encoders, source = SparseEncoder, ImpactSource
 
     def encoded(self, documents: Sequence[Document]) -> Block:
         texts = [document.text for document in documents]
@@ -99,15 +95,11 @@ class TermsPart(EncodedPart):
     """Word counts of all documents, for TF-IDF and BM25 without Java."""
 
     name, gives, folder, rank = "terms", "terms", "terms", 40
-    Params = TermParams
+    Params, source = TermParams, TermSource
 
     @classmethod
     def make(cls, params: TermParams, beside: Mapping[str, Any]) -> TermsPart:
         return cls(Analyser(params), params)
-
-    @classmethod
-    def open(cls, at: Path, described: Mapping[str, Any]) -> TermSource:
-        return TermSource(at, described)
 
     def encoded(self, documents: Sequence[Document]) -> Block:
         number = defaultdict[str, int]()

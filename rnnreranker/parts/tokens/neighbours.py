@@ -73,7 +73,11 @@ class Lexicon:
             vectors: (n, d) float32, finite.
         """
         most_frequent = np.full(len(vectors), -1, dtype=np.int64)
-        for row, near in enumerate(self._nearest(vectors)):
+        if self._neighbours is None:
+            several: Any = self._exact.search(vectors, NEAREST)[1]
+        else:
+            several = self._neighbours.nearest(vectors, NEAREST, self._nprobe)
+        for row, near in enumerate(several):
             numbers = self.source.ids[near[near >= 0]].astype(np.int64)
             numbers = numbers[~np.isin(numbers, self._special)]
             if len(numbers):
@@ -84,11 +88,6 @@ class Lexicon:
     def idf(self, numbers: np.ndarray) -> np.ndarray:
         """(n,) float64: ln((N + 1) / (df + 1)); N documents, df of them have a token of this number."""
         return np.log((len(self.source.docids) + 1) / (self._frequencies[numbers] + 1))
-
-    def _nearest(self, vectors: np.ndarray) -> np.ndarray | list[np.ndarray]:
-        if self._neighbours is not None:
-            return self._neighbours.nearest(vectors, NEAREST, self._nprobe)
-        return self._exact.search(vectors, NEAREST)[1]
 
     @cached_property
     def _exact(self) -> VectorSource:

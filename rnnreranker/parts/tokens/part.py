@@ -228,17 +228,9 @@ class TokensPart(EncodedPart):
     name, gives, gives_queries, rank = "tokens", "tokens", "query tokens", 30
     folder = "tokens"
     Params, OfEncoder, encoder = TokenParams, LateEncoderParams, "late-encoder"
-    encoders = LateEncoder
+    encoders, source = LateEncoder, TokenSource
 
-    @classmethod
-    def open(cls, at: Path, described: Mapping[str, Any]) -> TokenSource:
-        return TokenSource(at, described)
-
-    @classmethod
-    def queries(
-        cls, opened: TokenSource, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
-    ) -> QueryTokens:
-        return query_tokens(opened, topics, threads, devices)
+    queries = staticmethod(query_tokens)
 
     def encoded(self, documents: Sequence[Document]) -> Block:
         texts = [document.text for document in documents]

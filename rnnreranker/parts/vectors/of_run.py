@@ -24,7 +24,7 @@ def check_dimension(queries: QueryVectors, dimension: int | None, source: str = 
         )
 
 
-def check_missing(run: Run, usable: np.ndarray, lack: str, skip: str = "") -> None:
+def check_missing(run: Run, usable: np.ndarray, lack: str, skip: str) -> None:
     """Raise InputError for a run with documents that cannot be used, or report them: how many, and the first three.
 
     Args:
@@ -45,7 +45,7 @@ def check_missing(run: Run, usable: np.ndarray, lack: str, skip: str = "") -> No
         notice(f"{skip}: {said} and stay below the others {first}")
 
 
-def vector_rows(source: HasDocids, run: Run, *, skip: str = "", beside: HasDocids | None = None) -> np.ndarray:
+def vector_rows(source: HasDocids, run: Run, *, skip: str, beside: HasDocids | None) -> np.ndarray:
     """(V,) int64: the vector row of each distinct docid of the run, -1 if it has none.
 
     Args:
