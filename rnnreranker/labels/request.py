@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
 from rnnreranker.base.command import check_apart
@@ -67,12 +67,8 @@ class ChosenLabeler:
 class SimilarityRequest(Request):
     """Settings of similarities that are flags of their own."""
 
-    source: str | None = setting(
-        None,
-        "where similarities of documents come from (default: vectors)",
-        flag=SOURCE,
-        one_of=lambda: [*get_args(Source)],
-        metavar="WHAT",
+    source: Source | None = setting(
+        None, "where similarities of documents come from (default: vectors)", flag=SOURCE, metavar="WHAT"
     )
     preset: str | None = setting(None, "published settings (tas-b, cocondenser, …) or a YAML file")
 

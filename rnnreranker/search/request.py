@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import Fault, InputError, argument, is_utf8, nearest, refuse
@@ -93,9 +93,7 @@ class SearchRequest(ComputesOnDevices, QueriesRequest, TextsRequest):
     bm25_index: str | None = setting(None, "a Lucene index that is not inside --index", metavar="DIR")
     remove_query: bool = setting(False, "leave out a document whose id is the query's, as for ArguAna and Quora")
     hits: int = setting(1000, "documents a query, of every first stage and of the output", at_least=1)
-    missing: str = setting(
-        "error", "candidates without what is needed of them", one_of=lambda: ["error", "skip"], metavar="WHAT"
-    )
+    missing: Literal["error", "skip"] = setting("error", "candidates without what is needed of them", metavar="WHAT")
     documents: str | None = setting(None, "texts, for rerankers that read them (default: of the index)")
     aggregate: Form | None = setting(
         None, "passages to documents: maxp, firstp, sump[:passages=#,hits=5000]", metavar="NAME"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rnnreranker.base.errors import argument, refuse
 from rnnreranker.base.method import Form, as_list, naming
@@ -62,10 +62,8 @@ class RecoverRequest(VectorsRequest):
     qrels: Qrels | None = setting(None, QRELS)
     similarity: Form = setting(JOINT, f"settings in their written form, {JOINT}:positive_weight=0.3,…", metavar="NAME")
     relevant: int = setting(1, "lowest grade of a positive", at_least=1)
-    unjudged: str = setting("skip", "candidates without a judgement", one_of=lambda: ["skip", "negative"])
-    source: str = setting(
-        "vectors", "both: the part neighbours of the index too", flag="from", one_of=lambda: ["vectors", "both"]
-    )
+    unjudged: Literal["skip", "negative"] = setting("skip", "candidates without a judgement")
+    source: Literal["vectors", "both"] = setting("vectors", "both: the part neighbours of the index too", flag="from")
     visible: int = setting(1, "positives visible at a time", at_least=1)
     ablations: bool = setting(False, "joint similarity with other settings, too: each differs in one thing")
     beside: Sequence[Form] | Form = setting(
