@@ -286,11 +286,6 @@ def fingerprint(*parts: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def by_hash(ids: Iterable[str], *salt: Any) -> list[str]:
-    """Ids in an order by their hash with a salt, whatever their own order."""
-    return sorted(ids, key=lambda one: (fingerprint(*salt, one), one))
-
-
 def file_digest(path: Path, *, known: bool = True) -> str:
     """The SHA-256 of a file; known: take a kept one while size and times are the same.
 

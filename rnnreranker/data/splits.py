@@ -11,15 +11,22 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
 
 SETTINGS = ("standard", "cold")
 FOLDS = 4
 PARTS = ("train", "validation", "test")
 FIFTHS = 5
 EXPECTED = f"{' or '.join(SETTINGS)}, 1 to {FOLDS}, and {', '.join(PARTS)}, as cold-1-train"
+
+
+def by_hash(ids: Iterable[str], *salt: Any) -> list[str]:
+    """Ids in an order by their hash with a salt, whatever their own order."""
+    return sorted(ids, key=lambda one: (fingerprint(*salt, one), one))
 
 
 def split_names() -> list[str]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from rnnreranker.base.command import phase, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import by_hash
 from rnnreranker.base.jobs import one_blas_thread
+from rnnreranker.data.splits import by_hash
 from rnnreranker.labels import targets
 from rnnreranker.labels.methods.base import Judged, JudgedContext, Labeler, VectorLabeler, contexts_of
 from rnnreranker.labels.params import LabelParams

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rnnreranker.base.command import check_apart, counted, notice, phase, say
 from rnnreranker.base.device import AUTO, trained_on
 from rnnreranker.base.errors import InputError, argument
-from rnnreranker.base.files import by_hash
 from rnnreranker.base.jobs import alone
 from rnnreranker.base.method import Form, Inputs, find, methods, names
 from rnnreranker.base.settings import PRESET, Written, asked, check_names, hints_of, located, setting
 from rnnreranker.data.fields import TextsRequest
 from rnnreranker.data.names import INDEX
+from rnnreranker.data.splits import by_hash
 from rnnreranker.encode.params import RECORD, EncoderParams, ScorerParams
 from rnnreranker.train.params import TrainingParams, settings_for
 

@@ -94,8 +94,8 @@ def diagnose(request: DiagnoseRequest) -> tuple[dict[str, Any], dict[str, str]]:
     from rnnreranker.search.searching import first_stage_of
 
     whole, index, params = first_stage_of(request.run), open_index(request.index), request.params  # type: ignore[arg-type]
-    by_hash = sorted(whole.qids, key=lambda qid: hashlib.sha256(qid.encode()).digest())
-    run = whole.only(by_hash[: request.sample])
+    ordered = sorted(whole.qids, key=lambda qid: hashlib.sha256(qid.encode()).digest())
+    run = whole.only(ordered[: request.sample])
     reranker = RnnReranker(index.vectors, params, threads=request.threads, missing=request.missing)
     usable = reranker.rows_of(run) >= 0
     topics = {} if request.topics is None else topics_of(request.topics)

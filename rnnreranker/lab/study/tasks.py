@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError, argument
-from rnnreranker.base.files import by_hash, fingerprint
-from rnnreranker.data.splits import FOLDS, PARTS, parts_of
+from rnnreranker.base.files import fingerprint
+from rnnreranker.data.splits import FOLDS, PARTS, by_hash, parts_of
 from rnnreranker.data.topics import check_held_out
 from rnnreranker.train.request import split as split_of
 
