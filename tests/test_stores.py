@@ -348,6 +348,7 @@ def test_duckdb(duck: Any, function: str) -> None:
         same_order(list(map(int, best["id"].to_pylist())), best["rnn_score"].to_numpy(), expected)
         assert best.column_names == ["id", "vector", "half", "score", "rnn_score"]
         assert rerank_duckdb(UNIT_QUERY, best, function=function, vector=vector)["rnn_score"] == best["rnn_score"]
+    assert rerank_duckdb(UNIT_QUERY, rows.df()[::-1], function=function).column_names == best.column_names
     pytest.importorskip("polars", reason="polars is not installed")
     assert rerank_duckdb(UNIT_QUERY, rows.pl(), function=function)["id"].to_pylist() == best["id"].to_pylist()
 

@@ -188,6 +188,9 @@ def rerank_milvus(
     return [{**hits[row], "score": score} for row, score in pairs(best)]
 
 
+OF_PANDAS = "__index_level_"  # columns that pyarrow makes of an index of a data frame
+
+
 def rerank_duckdb(
     query_vector: Any,
     rows: Any,
@@ -224,5 +227,5 @@ def rerank_duckdb(
     if without := table.column(id).null_count:  # NumPy makes integers beside them floats
         raise InputError(f"DuckDB: {without} of {len(ids)} rows have no {id}; leave out rows where {id} is null")
     order, scores = rerank_returned(own, ids.tolist(), vectors, values, query_vector, params, lost)
-    kept = table.select([name for name in table.column_names if name != "rnn_score"])
+    kept = table.select([one for one in table.column_names if one != "rnn_score" and not one.startswith(OF_PANDAS)])
     return kept.take(pyarrow.array(order)).append_column("rnn_score", pyarrow.array(scores))
