@@ -140,7 +140,7 @@ def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Pa
 
 def test_a_retriever_works_alone_and_joined_with_others(command: Command, collection: Path) -> None:
     shown = " ".join(command("search", "--help").stdout.split()).replace("- ", "-")
-    assert "topic-words, hybrid, A+B, auto (default)" in shown
+    assert "topic-words, hybrid (bm25+dense), A+B, auto (default)" in shown
     settings = " ".join(command("__main__", "methods", "topic-words").stdout.split())
     assert "shortest_word=1 letters of the shortest word that counts" in settings
     (collection / "topics.tsv").write_text("q1\tthe wing of it\n")
