@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from browser import CHROMIUM, Browser
+from places import ROOT
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.vectors import VectorSource
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several workers: torch and BLAS of one must not take the cores of the others
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-ROOT = Path(__file__).resolve().parent.parent
 OWN_GRAPHS = ("test_encode_graph", "test_graphs", "test_doctor")  # whose tests look at how graphs are made and kept
 
 
@@ -38,6 +44,30 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tiny_encoder import make_encoder
 
     return make_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A tab of headless Chromium; skips without it."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine: install it to test the pages")
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> VectorSource:
+    """The vectors of the made-up world to train in."""
+    from tiny_encoder import make_source
+
+    return make_source(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="module")
+def module_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `tmp_path`, one folder for all tests of a file."""
+    return tmp_path_factory.mktemp("module")
 
 
 @pytest.fixture
@@ -75,6 +105,18 @@ def not_a_command() -> Iterator[None]:
         patch.setattr("rnnreranker.base.command.LOGGED", 3600.0)
         patch.setattr("rnnreranker.base.command.is_command", lambda: False)
         yield
+
+
+@pytest.fixture(scope="session")
+def jvm(not_a_command: None) -> None:
+    """Java runs; skips without it."""
+    from rnnreranker.base.errors import MissingDependencyError, UnavailableError
+    from rnnreranker.base.java import start_java
+
+    try:
+        start_java()
+    except (UnavailableError, MissingDependencyError) as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="session")
@@ -123,6 +165,20 @@ def outside_methods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     options = ["--no-deps", "--no-build-isolation", "--target", str(folder / "site")]
     subprocess.run([*install, *options, str(source)], check=True)
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder / "site"), str(ROOT)])}
+
+
+@pytest.fixture
+def command(outside_methods: dict[str, str], home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `python -m rnnreranker.LINE` where the other package is installed; the process, ended with this code."""
+
+    def run(line: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", *shlex.split(f"rnnreranker.{line}")]
+        environment = {**outside_methods, "RNNRERANKER_HOME": str(home), "HF_HUB_OFFLINE": "1", **variables}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.runs import Run
+
 
 def write_index(folder: Path, vectors: Any, docids: Sequence[str] | None = None) -> Path:
     """The folder of (N, d) vectors; documents without names are d0, d1, …"""
@@ -26,10 +28,32 @@ def write_queries(path: Path, qids: Iterable[str], vectors: Any) -> Path:
 
 def write_judged(folder: Path, topics: Mapping[str, str], judged: Iterable[tuple[str, str, int]]) -> list[str]:
     """topics.tsv and qrels.txt; the flags of both."""
-    write_lines(folder / "topics.tsv", ("\t".join(one) for one in topics.items()))
+    write_texts(folder / "topics.tsv", topics)
     write_lines(folder / "qrels.txt", (f"{qid} 0 {docid} {grade}" for qid, docid, grade in judged))
     return ["--topics", str(folder / "topics.tsv"), "--qrels", str(folder / "qrels.txt")]
 
 
+def write_texts(path: Path, texts: Mapping[str, str]) -> Path:
+    """A table of topics, or of documents in one line each."""
+    write_lines(path, ("\t".join(one) for one in texts.items()))
+    return path
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def ranking(run: Run) -> dict[str, list[str]]:
+    """The docids of every query, best first."""
+    return {qid: run.ranked(qid) for qid in run}
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The bytes of every file in a folder and below, by name."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def unit(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Normal vectors of length 1, float32."""
+    found = rng.standard_normal(shape)
+    return (found / np.linalg.norm(found, axis=-1, keepdims=True)).astype(np.float32)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from query_sets import write_judged, write_texts
 from tiny_encoder import make_encoder
 
 from rnnreranker.index.__main__ import main as index
@@ -25,16 +25,13 @@ QRELS = {"q1": {"d1": 1, "d16": 2, "d7": 0, SCRIPT: 3}, "q2": {"d3": 1, "d10": 1
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with corpus.jsonl, topics.tsv, qrels.txt and index."""
+    """The folder with corpus.tsv, topics.tsv, qrels.txt and index."""
     folder = tmp_path_factory.mktemp("served")
     make_encoder(folder / "encoder")
-    lines = [json.dumps({"id": docid, "text": text}) + "\n" for docid, text in TEXTS.items()]
-    (folder / "corpus.jsonl").write_text("".join(lines))
-    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
-    judged = [f"{qid} 0 {docid} {grade}\n" for qid, of in QRELS.items() for docid, grade in of.items()]
-    (folder / "qrels.txt").write_text("".join(judged))
-    made = ["--documents", str(folder / "corpus.jsonl"), "--encoder", f"{folder / 'encoder'}:pooling=mean"]
-    assert index([*made, "--parts", "dense,neighbours:k=16", "--output", str(folder / "index")]) == 0
+    corpus = write_texts(folder / "corpus.tsv", TEXTS)
+    write_judged(folder, TOPICS, ((qid, docid, grade) for qid, of in QRELS.items() for docid, grade in of.items()))
+    made = f"--documents {corpus} --encoder {folder}/encoder:pooling=mean --parts dense,neighbours:k=16"
+    assert index(f"{made} --output {folder}/index".split()) == 0
     return folder
 
 

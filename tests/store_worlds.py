@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from places import DOCS
 
 from rnnreranker import RnnParams, rerank_hits
 
 COUNT, DIMENSION = 30, 12
-DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 def vectors_of_texts(seed: int = 5, unit: bool = False) -> np.ndarray:
@@ -28,6 +27,11 @@ def query_of(vectors: np.ndarray) -> np.ndarray:
 
 def unit_of(vectors: np.ndarray) -> np.ndarray:
     return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def nearest(count: int, query: np.ndarray, vectors: np.ndarray) -> list[int]:
+    """The numbers of the vectors with the largest inner products, best first."""
+    return np.argsort(-(vectors @ query), kind="stable")[:count].tolist()
 
 
 def expected_of(
@@ -59,14 +63,3 @@ def run_example(page: str, heading: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "example"}
     exec(compile(code, f"{page}, {heading}", "exec", dont_inherit=True), names)
     return names
-
-
-class Refusing:
-    """A finder that has no such package."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def find_spec(self, name: str, *_: Any) -> None:
-        if name == self.name:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)

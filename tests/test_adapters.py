@@ -21,7 +21,6 @@ from rnnreranker import (
     RnnReranker,
     RnnSearcher,
     Run,
-    UnavailableError,
     open_neighbours,
     open_vectors,
 )
@@ -155,15 +154,10 @@ def test_what_the_searcher_lacks_is_said(index: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def collection(jvm: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve texts with BM25 and MiniLM vectors; needs Java."""
-    from rnnreranker.base.java import start_java
     from rnnreranker.index.__main__ import main
 
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("pyserini")
     themes = ("boats on the river", "bread in the oven", "violin strings and bows")
     lines = [json.dumps({"id": f"t{n:02d}", "text": f"{themes[n % 3]}, note {n} of the river"}) for n in range(12)]

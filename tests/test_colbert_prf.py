@@ -20,8 +20,9 @@ from rnnreranker.methods.retrieve.late import LateRetriever
 from rnnreranker.parts.tokens.neighbours import NEAREST, Lexicon
 from rnnreranker.parts.tokens.part import QueryTokens, TokenSource, write_tokens
 from rnnreranker.runs import Run
+from tests.query_sets import unit
 from tests.test_impacts import run_index, run_search
-from tests.test_tokens import D, unit
+from tests.test_tokens import D
 from tests.tiny_encoder import WORDS, make_encoder
 
 WORDS_HERE, SPECIAL = 30, (0, 1)  # numbers of tokens, and those of them that stand for no text

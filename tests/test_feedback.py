@@ -32,13 +32,8 @@ class Result:
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Any:
-    """The module of Pyserini's classes; importing it starts Java."""
-    try:
-        find_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    start_java()
+def oracle(jvm: None) -> Any:
+    """The module of Pyserini's classes."""
     return pytest.importorskip("pyserini.search.faiss._prf")
 
 

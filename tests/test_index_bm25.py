@@ -92,16 +92,12 @@ CHINESE = {"a": "北京大学的图书馆很大。", "b": "他们今天学习Pyt
 
 
 @pytest.mark.jvm
-def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chinese_is_read_by_two_characters(jvm: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rnnreranker.index.__main__ import main as index
     from rnnreranker.parts.base import describe
     from rnnreranker.runs import Run
     from rnnreranker.search.__main__ import main as search
 
-    try:
-        java.start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
     documents, topics, output = tmp_path / "docs.jsonl", tmp_path / "topics.tsv", tmp_path / "out"
     lines = [json.dumps({"id": docid, "text": text}) for docid, text in CHINESE.items()]
     documents.write_text("\n".join(lines[:3]))

@@ -12,24 +12,14 @@ from typing import Any
 import pytest
 
 from rnnreranker.base.errors import UnavailableError
-from rnnreranker.base.java import start_java
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.topics import load_topics
 from rnnreranker.methods.feedback.base import Feedback
 from rnnreranker.methods.retrieve.bm25 import LuceneParams
 
-pytestmark = pytest.mark.jvm
-ROOT = Path(__file__).resolve().parent.parent
+pytestmark = [pytest.mark.jvm, pytest.mark.usefixtures("jvm")]
 CHINESE = ("cmrc", "drcd")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def java() -> None:
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
 
 
 def made(folder: Path, documents: Iterator[Any], language: str = "en") -> Path:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe import violations
-from browser import CHROMIUM, Browser
+from browser import Browser
 from test_matrix_page import EVIL, write_matrix
 
-ROOT = Path(__file__).resolve().parent.parent
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: install it to test the page")
-
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    found = Browser(tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_matrix(tmp_path_factory.mktemp("matrix"))
+def pages(module_path: Path) -> Path:
+    return write_matrix(module_path)
 
 
 @pytest.fixture(scope="module")
@@ -131,16 +120,4 @@ def test_people_can_read_and_use_the_pages(browser: Browser, pages: Path, page: 
     for address in ((pages / "index.html").as_uri(), page, *opened):
         assert violations(browser, address, width) == [], address
         assert browser.js("document.documentElement.scrollWidth") <= width
-    assert browser.errors == []
-
-
-DOCS = ROOT / "docs" / "matrix"
-
-
-@WIDTHS
-@pytest.mark.parametrize("name", ["index.html", "paper-003.html"])
-@pytest.mark.long
-def test_people_can_read_and_use_the_pages_of_the_docs(browser: Browser, name: str, width: int) -> None:
-    assert violations(browser, (DOCS / name).as_uri(), width) == []
-    assert browser.js("document.documentElement.scrollWidth") <= width
     assert browser.errors == []

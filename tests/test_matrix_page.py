@@ -68,8 +68,8 @@ def write_matrix(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_matrix(tmp_path_factory.mktemp("matrix"))
+def pages(module_path: Path) -> Path:
+    return write_matrix(module_path)
 
 
 class Rows(HTMLParser):

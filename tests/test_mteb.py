@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from query_sets import write_index
+from places import DOCS
+from query_sets import write_index, write_lines
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import DataWarning
@@ -20,7 +21,7 @@ mteb = pytest.importorskip("mteb", reason="MTEB is not installed: pip install 'r
 
 from rnnreranker.adapters.mteb import RnnSearch, local_task  # noqa: E402
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "mteb.md"
+PAGE = DOCS / "mteb.md"
 WORDS = "sort list read file line write number text key value split join map set open".split(" ")  # noqa: SIM905
 
 
@@ -53,17 +54,17 @@ class Kept:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def own(module_path: Path) -> Path:
     """Forty documents, six of which are queries too, as in ArguAna."""
-    folder = tmp_path_factory.mktemp("own") / "my-data"
+    folder = module_path / "my-data"
     (folder / "qrels").mkdir(parents=True)
     draws = np.random.default_rng(4)
     texts = [" ".join(draws.choice(WORDS, 8)) for _ in range(40)]
     for name, count in (("corpus", 40), ("queries", 6)):
-        lines = [json.dumps({"_id": f"d{at}", "title": "", "text": texts[at]}) + "\n" for at in range(count)]
-        (folder / f"{name}.jsonl").write_text("".join(lines))
-    rows = [f"d{at}\td{at + 10}\t1\n" for at in range(6)]
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows))
+        lines = (json.dumps({"_id": f"d{at}", "title": "", "text": texts[at]}) for at in range(count))
+        write_lines(folder / f"{name}.jsonl", lines)
+    rows = (f"d{at}\td{at + 10}\t1" for at in range(6))
+    write_lines(folder / "qrels" / "test.tsv", ["query-id\tcorpus-id\tscore", *rows])
     return folder
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+from query_sets import unit, write_judged, write_queries, write_texts
+from refusals import refusal
 
 from rnnreranker import InputError, Run
 from rnnreranker.labels.negatives import (
@@ -61,31 +63,26 @@ def test_the_first_kept_negatives() -> None:
     assert taken("margin", 0.0) == {"p1": ["b", "c"], "p2": ["c", "d"]}
     assert taken("margin", 0.0, form="labeled-pair") == {"p1": ["c", "d"]}  # b is discarded beside p2
     assert taken("rnn", -1.0) == {}
-    with pytest.raises(InputError, match="negatives=0"):
+    with refusal("negatives=0"):
         NegativeParams(negatives=0)
-    with pytest.raises(InputError, match="give one of them, not both"):
+    with refusal("give one of them, not both"):
         NegativeParams(threshold=0.5, rate=0.5)
 
 
 def small(folder: Path) -> None:
     """A file collection of 30 documents and 5 queries."""
     rng = np.random.default_rng(5)
-    documents = rng.normal(size=(30, 8)).astype(np.float32)
-    documents /= np.linalg.norm(documents, axis=1, keepdims=True)
-    asked = rng.normal(size=(5, 8)).astype(np.float32)
-    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
-    np.save(folder / "v.npy", documents)
-    np.save(folder / "q.npy", asked)
-    (folder / "v.ids").write_text("".join(f"d{n:02}\n" for n in range(30)))
-    (folder / "q.ids").write_text("".join(f"q{n}\n" for n in range(5)))
-    (folder / "topics.tsv").write_text("".join(f"q{n}\tquestion {n}\n" for n in range(5)))
-    (folder / "docs.tsv").write_text("".join(f"d{n:02}\tdocument {n:02}\n" for n in range(30)))
+    documents, asked = unit(rng, 30, 8), unit(rng, 5, 8)
+    write_queries(folder / "v.npy", (f"d{n:02}" for n in range(30)), documents)
+    write_queries(folder / "q.npy", (f"q{n}" for n in range(5)), asked)
+    write_texts(folder / "docs.tsv", {f"d{n:02}": f"document {n:02}" for n in range(30)})
     scores = asked @ documents.T
     best = np.argsort(-scores, axis=1)[:, :20]
     Run.from_dict({f"q{n}": {f"d{d:02}": float(scores[n, d]) for d in best[n]} for n in range(5)}).write(
         folder / "run.txt"
     )
-    (folder / "qrels.txt").write_text("".join(f"q{n} 0 d{best[n, 4]:02} 1\n" for n in range(5)))
+    judged = [(f"q{n}", f"d{best[n, 4]:02}", 1) for n in range(5)]
+    write_judged(folder, {f"q{n}": f"question {n}" for n in range(5)}, judged)
 
 
 def mined_by_others(documents: np.ndarray, asked: np.ndarray, pairs: list[tuple[str, str]], **how: Any) -> Any:
@@ -199,9 +196,9 @@ def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path, our
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small(tmp_path)
     out = tmp_path / "out.jsonl"
-    common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--output", str(out)]
-    common += ["--index", str(tmp_path / "v.npy"), "--encoded-queries", str(tmp_path / "q.npy")]
-    common += ["--topics", str(tmp_path / "topics.tsv"), "--documents", str(tmp_path / "docs.tsv")]
+    common = f"--run {tmp_path}/run.txt --qrels {tmp_path}/qrels.txt --output {out} --index {tmp_path}/v.npy".split()
+    texts = f"--topics {tmp_path}/topics.tsv --documents {tmp_path}/docs.tsv"
+    common += f"--encoded-queries {tmp_path}/q.npy {texts}".split()
     assert main([*common, "--rate", "0.2", "--k", "4"]) == 0
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(lines) == 15
@@ -259,7 +256,7 @@ def test_neither_the_query_nor_the_text_of_a_positive_is_a_negative(tmp_path: Pa
         copies = [docid for docid in run.ranked(qid) if docid != positive[qid]][:3]
         texts |= {copy: f" {texts[positive[qid]]}  " for copy in copies if copy not in positive.values()}
     own = Run.from_dict({qid: {qid: 99.0, **dict(run[qid])} for qid in run})
-    (tmp_path / "docs.tsv").write_text("".join(f"{docid}\t{text}\n" for docid, text in texts.items()))
+    write_texts(tmp_path / "docs.tsv", texts)
     filter = f"none:form={form},negatives=3,context=12"
     mined = mine_negatives(own, tmp_path / "qrels.txt", filter=filter, documents=str(tmp_path / "docs.tsv")).mined
     for qid, negatives in mined.groupby("qid")["docid"]:
@@ -288,5 +285,5 @@ def test_neither_the_query_nor_the_text_of_a_positive_is_a_negative(tmp_path: Pa
 )
 def test_messages_from_python_name_arguments(given: dict[str, object], said: str, tmp_path: Path) -> None:
     small(tmp_path)
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         mine_negatives(tmp_path / "run.txt", tmp_path / "qrels.txt", **given)  # type: ignore[arg-type]

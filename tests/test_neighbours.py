@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from query_sets import files_of
+from query_sets import write_index as make_index
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import add_parts, write_index
@@ -33,19 +35,8 @@ def random_vectors(count: int = 300, seed: int = 0) -> np.ndarray:
     return vectors
 
 
-def index_of(folder: Path, vectors: np.ndarray) -> Path:
-    folder.mkdir(exist_ok=True)
-    np.save(folder / "vectors.npy", vectors)
-    (folder / "docid").write_text("".join(f"d{row}\n" for row in range(len(vectors))))
-    return folder
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 def graph_in(folder: Path, vectors: np.ndarray = VECTORS, k: int = 3) -> Path:
-    write_graph(DenseNeighbours(open_vectors(index_of(folder, vectors))), folder / "neighbours", k)
+    write_graph(DenseNeighbours(open_vectors(make_index(folder, vectors))), folder / "neighbours", k)
     return folder / "neighbours"
 
 
@@ -54,19 +45,19 @@ def test_bytes_depend_neither_on_threads_nor_on_blocks(
     threads: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor on who multiplies: NumPy for few documents, with all of them at a time, or each pair once."""
-    source = open_vectors(index_of(tmp_path, random_vectors(150)))
+    source = open_vectors(make_index(tmp_path, random_vectors(150)))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", rows)
     monkeypatch.setattr(nearest, "FEW", 10)
     monkeypatch.setattr(pairs, "COLUMNS", 2 * rows - 1)
     write_graph(DenseNeighbours(source), tmp_path / "blocks", 5, threads=threads)
-    assert content(tmp_path / "blocks") == content(tmp_path / "plain")
+    assert files_of(tmp_path / "blocks") == files_of(tmp_path / "plain")
 
 
 def test_a_build_that_is_killed_loses_the_blocks_that_are_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = open_vectors(index_of(tmp_path, random_vectors()))
+    source = open_vectors(make_index(tmp_path, random_vectors()))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", 50)
     made, put = [], graph_files.put_array
@@ -86,7 +77,7 @@ def test_a_build_that_is_killed_loses_the_blocks_that_are_not_whole(
     monkeypatch.setattr(graph_files, "put_array", lambda file, array: (made.append(file.name), put(file, array)))
     write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=2)
     assert len(made) == len({*made}) == 7
-    assert content(tmp_path / "graph") == content(tmp_path / "plain")
+    assert files_of(tmp_path / "graph") == files_of(tmp_path / "plain")
 
 
 def test_the_files_are_those_of_a_corpus_graph(tmp_path: Path) -> None:
@@ -108,7 +99,7 @@ def test_a_graph_of_another_tool_is_read(tmp_path: Path) -> None:
     (folder / "pt_meta.json").write_text(json.dumps(plain))
     graph = open_neighbours(folder, open_vectors(tmp_path).fingerprint)
     assert graph.reciprocal(np.arange(5)).tolist()[1:4] == [[True, False], [False, False], [True, False]]
-    with pytest.raises(InputError, match="row -1; leave it out, it stands for an unknown docid"):
+    with refusal("row -1; leave it out, it stands for an unknown docid"):
         graph.neighbours(graph.rows(["d1", "x"]))
     (tmp_path / "docid").write_text("".join(f"d{row}\n" for row in reversed(range(5))))
     pytest.importorskip("npids")
@@ -148,7 +139,7 @@ def _meta(**values: object) -> Callable[[Path], None]:
         (_meta(k=0), r"pt_meta\.json: expected a corpus_graph in the format np_topk, doc_count and k >= 1"),
         (_meta(source="0123"), r"made from dense vectors 0123, but those of the index are [0-9a-f]{16}; make it again"),
         (_meta(docids="0123"), r"a graph of other documents than those of .*docid; make it again with index --parts"),
-        (lambda folder: index_of(folder.parent, VECTORS[:4]), r"a graph of 5 documents, but .*docid has 4 docids"),
+        (lambda folder: make_index(folder.parent, VECTORS[:4]), r"a graph of 5 documents, but .*docid has 4 docids"),
         (
             lambda folder: shutil.rmtree(folder),
             r"no graph of neighbours in it \(no pt_meta\.json\); make one with index",
@@ -160,7 +151,7 @@ def test_a_graph_that_cannot_be_used_is_refused_in_one_line(
 ) -> None:
     folder = graph_in(tmp_path, k=2)
     change(folder)
-    with pytest.raises(InputError, match=said) as refused:
+    with refusal(said) as refused:
         open_neighbours(tmp_path, open_vectors(tmp_path).fingerprint)
     assert "\n" not in str(refused.value)
 
@@ -180,9 +171,7 @@ def test_rows_are_looked_at_where_they_are_fetched(change: Callable[[Path], None
     edges, weights = graph.fetch(others)
     assert (edges.dtype, weights.dtype, edges.shape) == (np.uint32, np.float16, (4, 2))
     for look in (lambda: graph.fetch(np.arange(5)[::-1]), lambda: graph.neighbours([0, row])):
-        with pytest.raises(
-            InputError, match=f"document {row} has a neighbour beyond 4, or a weight that is N"
-        ) as refused:
+        with refusal(f"document {row} has a neighbour beyond 4, or a weight that is N") as refused:
             look()
         assert "\n" not in str(refused.value)
 
@@ -261,6 +250,6 @@ def test_a_folder_that_this_package_did_not_make_gets_a_graph(
     ],
 )
 def test_no_graph_of_what_is_not_there(tmp_path: Path, flags: list[str], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         index(["--output", str(tmp_path / "nowhere"), "--parts", "neighbours", *flags])
     assert not (tmp_path / "nowhere").exists()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from query_sets import files_of, write_index
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
 from rnnreranker.parts.neighbours import nearest as nearest_module
 from rnnreranker.parts.neighbours import on_device, open_neighbours
@@ -28,15 +29,7 @@ def clustered(count: int = 600, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    folder = tmp_path / "index"
-    folder.mkdir()
-    np.save(folder / "vectors.npy", clustered())
-    (folder / "docid").write_text("".join(f"d{row}\n" for row in range(600)))
-    return folder
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return write_index(tmp_path / "index", clustered())
 
 
 def test_what_faiss_proposes_is_weighed_and_ordered_as_exact_search_does(
@@ -73,7 +66,7 @@ def test_recall_is_measured_and_kept(
     for name, threads in (("plain", 1), ("other", 3)):
         source = graph_source(index, "dense", tmp_path / f"work-{name}", "ivf", 8)
         write_graph(source, tmp_path / name, 8, threads=threads, work=tmp_path / f"work-{name}")
-    assert content(tmp_path / "plain") == content(tmp_path / "other")
+    assert files_of(tmp_path / "plain") == files_of(tmp_path / "other")
     assert not (tmp_path / "work-plain").exists()
     monkeypatch.undo()
     shutil.copy(index / "docid", tmp_path / "docid")
@@ -99,8 +92,7 @@ def test_products_in_half_precision_propose_the_same(
     vectors[50] *= 0
     vectors[51:] *= np.linspace(0.5, 1, 2349, dtype=np.float32)[:, None]
     vectors *= np.float32(min(1, 200 / np.linalg.norm(vectors, axis=1).max()))
-    np.save(index / "vectors.npy", vectors)
-    (index / "docid").write_text("".join(f"d{row}\n" for row in range(2400)))
+    write_index(index, vectors)
     plain = DenseNeighbours(open_vectors(index))
     monkeypatch.setattr(on_device, "COLUMNS", columns)
     monkeypatch.setattr(on_device, "READ", 704)
@@ -121,6 +113,6 @@ def test_products_in_half_precision_propose_the_same(
 def test_an_approximate_graph_has_no_shares(index: Path) -> None:
     before = sorted(index.iterdir())
     flags = ["--shard-id", "0", "--shard-num", "3", "--parts", "neighbours:search=ivf"]
-    with pytest.raises(InputError, match="a graph with search=ivf is made by one process; leave it out"):
+    with refusal("a graph with search=ivf is made by one process; leave it out"):
         main(["--output", str(index), *flags])
     assert sorted(index.iterdir()) == before

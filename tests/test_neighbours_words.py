@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from query_sets import write_lines
 from scipy.sparse import csr_matrix
 
 from rnnreranker.data.document import Document
@@ -56,7 +57,7 @@ def by_loops(weights: np.ndarray, k: int) -> tuple[list[list[int]], list[list[fl
 
 def source_of(folder: Path, weights: np.ndarray, exact: bool = False) -> WordNeighbours:
     postings.write_postings(folder / "impacts", lambda: [csr_matrix(weights.astype(np.float32))], WORDS, exact=exact)
-    (folder / "docid").write_text("".join(f"d{row}\n" for row in range(len(weights))))
+    write_lines(folder / "docid", (f"d{row}" for row in range(len(weights))))
     described = {"vocabulary": WORDS, "words": "", "factor": None, "encoder": {"name": "x"}}
     return WordNeighbours(ImpactSource(folder, described), "impact", "mark")
 

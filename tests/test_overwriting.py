@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
 import rnnreranker
 from rnnreranker import build_index, make_labels, train_model
 from rnnreranker.__main__ import COMMANDS as NAMES
 from rnnreranker.base import command
 from rnnreranker.base.command import READ, WRITTEN
-from rnnreranker.base.errors import InputError, of_command
+from rnnreranker.base.errors import of_command
 from rnnreranker.labels.negatives import mine_negatives
 
 PACKAGE = Path(rnnreranker.__file__).parent
@@ -84,7 +85,7 @@ def test_every_way_to_one_file_is_seen(
     Path("link.tsv").symlink_to("q.tsv")
     Path("there").symlink_to("kept")
     os.link("q.tsv", "hard.tsv")
-    with of_command(), pytest.raises(InputError, match=expected):
+    with of_command(), refusal(expected):
         PARSERS[name].parse_args(words.split())
 
 
@@ -122,12 +123,12 @@ def _module(name: str) -> str:
 def test_a_folder_that_is_replaced_holds_no_input(tmp_path: Path) -> None:
     (tmp_path / "training.json").write_text("{}")
     (tmp_path / "labels.parquet").write_text("")
-    with pytest.raises(InputError, match=r"is written as a whole, but labels .*labels.parquet is inside it"):
+    with refusal(r"is written as a whole, but labels .*labels.parquet is inside it"):
         train_model(tmp_path / "labels.parquet", "pydoc", "pydoc/train", output=tmp_path)
     (tmp_path / "index").write_text("")
     (tmp_path / "docid").write_text("d1\n")
     (tmp_path / "docs.tsv").write_text("d1\ttext\n")
-    with pytest.raises(InputError, match=r"is written as a whole, but documents .*docs.tsv is inside it"):
+    with refusal(r"is written as a whole, but documents .*docs.tsv is inside it"):
         build_index(tmp_path / "docs.tsv", tmp_path, parts="bm25")
     assert (tmp_path / "docs.tsv").read_text() == "d1\ttext\n"
 
@@ -136,7 +137,7 @@ def test_functions_refuse_to_replace_what_they_read(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     for name in ("run.tsv", "qrels.txt"):
         Path(name).write_text("q 0 d 1 1 t\n")
-    with pytest.raises(InputError, match=r"tsv run.tsv: the command reads it"):
+    with refusal(r"tsv run.tsv: the command reads it"):
         make_labels("run.tsv", "qrels.txt", None, "hard", tsv="run.tsv")
-    with pytest.raises(InputError, match=r"output run.tsv: the command reads it"):
+    with refusal(r"output run.tsv: the command reads it"):
         mine_negatives("run.tsv", "qrels.txt", None, output="run.tsv")

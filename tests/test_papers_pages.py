@@ -13,7 +13,6 @@ from rnnreranker.regress.papers.matrix import Matrix, counted
 from rnnreranker.regress.papers.site import shown, write_pages
 from rnnreranker.regress.records import records_file
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
 SPEC = """\
 schema: 3
 name: small
@@ -93,6 +92,15 @@ def test_the_page_of_a_paper(folder: Path, tmp_path: Path) -> None:
         assert part in page, part
     landing = (out / "matrix" / "index.html").read_text(encoding="utf-8")
     assert "The 4 reproduced values are evaluations of published first-stage runs (BM25 3, Other 1)." in landing
+
+
+@pytest.mark.parametrize(("ndcg", "state"), [(0.50051, "changed"), (0.50049, "reproduced")])
+def test_measured_values_are_reproduced_within_half_a_printed_unit(folder: Path, ndcg: float, state: str) -> None:
+    """50.051, printed to .1: half a unit is .05."""
+    cells = Matrix(folder, measured=[measured("bm25", ndcg, 0.4)]).cells.to_dict("records")
+    assert [cell["state"] for cell in cells[:2]] == [state, "reproduced"]
+    assert cells[0]["measured"] == pytest.approx(100 * ndcg)
+    assert cells[0]["record"].date == "2026-01-02T03:04:05+00:00"
 
 
 def page_of_small(folder: Path) -> str:

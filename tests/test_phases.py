@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import of_command
 
-ROOT = Path(__file__).resolve().parent.parent
 WORK = """
 import sys, time
 from rnnreranker.base import command

@@ -6,15 +6,15 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from places import DOCS
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, write_records
 from rnnreranker.regress.pages.prose import apart, claim, interval, pick, words, write_prose
 from rnnreranker.regress.plans.maker import chosen_plan
 from rnnreranker.regress.specs.entries import UNITS, Condition, IndexEntry, Model, QuerySet, Spec
 from rnnreranker.regress.specs.spec import WORKS, read_spec
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
 RUN = Record("run", "small", "dense", {"query_set": "a", "values": {"binary": {"RR@10": 0.25}}}, date="2026-01-01")
 
 
@@ -57,7 +57,7 @@ def test_the_record_made_last_is_shown(folder: Path) -> None:
     ],
 )
 def test_a_source_that_the_records_do_not_bear_is_refused(folder: Path, source: str, said: str) -> None:
-    with pytest.raises(InputError, match=rf"page\.md\.j2: {said}"):
+    with refusal(rf"page\.md\.j2: {said}"):
         written(folder, source)
 
 
@@ -66,7 +66,7 @@ def test_figures_in_words() -> None:
     assert (interval(row, 2), apart(row)) == ("-0.25 [-0.50, +0.00]", False)
     assert (words(0), words(12), words(13)) == ("no", "twelve", "13")
     assert claim(True, "it is so") == ""
-    with pytest.raises(InputError, match=r"2 rows with \{'a': 1\}; expected one"):
+    with refusal(r"2 rows with \{'a': 1\}; expected one"):
         pick([{"a": 1}, {"a": 1}], a=1)
 
 

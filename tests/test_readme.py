@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 from page_data.first_stages import PUBLIC, stage_table
-from tiny_encoder import files_of
+from places import ROOT
+from query_sets import files_of, ranking, write_lines, write_queries, write_texts
+from site_links import Page
 
 import rnnreranker
 from rnnreranker import Run
@@ -27,7 +29,6 @@ from rnnreranker.regress.records import Figures, recorded
 from rnnreranker.regress.specs.spec import spec_names, specs_folder
 from rnnreranker.search.__main__ import main as search
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 README, MAKEFILE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "Makefile"))
 DOCUMENTS = {
@@ -54,13 +55,13 @@ def results(output: str, page: str = "README.md") -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("own")
-    lines = [json.dumps({"id": docid, "text": text}) + "\n" for docid, text in DOCUMENTS.items()]
-    (folder / "corpus.jsonl").write_text("".join(lines), encoding="utf-8")
-    (folder / "queries.tsv").write_text("q1\thow long does tea take\nq2\twhen is the next train\n", encoding="utf-8")
-    (folder / "qrels.txt").write_text("q1 0 d2 1\nq2 0 d3 1\n", encoding="utf-8")
-    return folder
+def own_data(module_path: Path) -> Path:
+    write_lines(
+        module_path / "corpus.jsonl", (json.dumps({"id": docid, "text": text}) for docid, text in DOCUMENTS.items())
+    )
+    write_texts(module_path / "queries.tsv", {"q1": "how long does tea take", "q2": "when is the next train"})
+    write_lines(module_path / "qrels.txt", ["q1 0 d2 1", "q2 0 d3 1"])
+    return module_path
 
 
 def beir_folder(folder: Path) -> None:
@@ -74,8 +75,7 @@ def beir_folder(folder: Path) -> None:
         "q2": "the next train",
     }
     for name, texts in (("corpus", documents), ("queries", queries)):
-        lines = [json.dumps({"_id": key, "text": text}) + "\n" for key, text in texts.items()]
-        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+        write_lines(folder / f"{name}.jsonl", (json.dumps({"_id": key, "text": text}) for key, text in texts.items()))
     for split, rows in (("train", "t1\td1\t1\nt2\td4\t1\n"), ("test", "q1\td2\t1\nq2\td3\t1\n")):
         (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}", encoding="utf-8")
 
@@ -84,16 +84,12 @@ def beir_folder(folder: Path) -> None:
 def own_vectors(own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run, the vectors of its documents and of its queries, where the first pages say that they are."""
     rng = np.random.default_rng(5)
-    np.save(tmp_path / "vectors.npy", rng.normal(size=(len(DOCUMENTS), 8)).astype(np.float32))
-    np.save(tmp_path / "queries.npy", rng.normal(size=(2, 8)).astype(np.float32))
-    (tmp_path / "vectors.ids").write_text("\n".join(DOCUMENTS) + "\n", encoding="utf-8")
-    (tmp_path / "queries.ids").write_text("q1\nq2\n", encoding="utf-8")
-    rows = [
-        f"{qid} Q0 {docid} {n} {9 - n} x\n" for qid in ("q1", "q2") for n, docid in enumerate([*DOCUMENTS][::-1], 1)
-    ]
+    write_queries(tmp_path / "vectors.npy", DOCUMENTS, rng.normal(size=(len(DOCUMENTS), 8)))
+    write_queries(tmp_path / "queries.npy", ["q1", "q2"], rng.normal(size=(2, 8)))
+    rows = [f"{qid} Q0 {docid} {n} {9 - n} x" for qid in ("q1", "q2") for n, docid in enumerate([*DOCUMENTS][::-1], 1)]
     for name in ("run.txt", "dense.txt"):
-        (tmp_path / name).write_text("".join(rows), encoding="utf-8")
-    (tmp_path / "qrels.txt").write_text((own_data / "qrels.txt").read_text(), encoding="utf-8")
+        write_lines(tmp_path / name, rows)
+    shutil.copy(own_data / "qrels.txt", tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -127,7 +123,7 @@ def test_from_a_graph(own_data: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     names: dict[str, Any] = {}
     exec(block, names)
     run = names["run"]
-    assert {qid: run.ranked(qid) for qid in run} == {qid: Run.read("from-graph.txt").ranked(qid) for qid in run}
+    assert ranking(run) == ranking(Run.read("from-graph.txt"))
 
 
 def test_own_vectors(own_vectors: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,11 +259,13 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 
 
 def leads_somewhere(page: Path, link: str) -> bool:
-    """Whether a link of a page is to a file that is there, and to a heading of it."""
+    """Whether a link of a page is to a file that is there, and to a heading or an element of it."""
     name, _, heading = link.partition("#")
     target = (page.parent / name).resolve() if name else page
-    if not target.exists() or not heading or target.suffix != ".md":
+    if not target.exists() or not heading or target.suffix not in (".md", ".html"):
         return target.exists()
+    if target.suffix == ".html":
+        return "=" in heading or heading in Page(target.read_text(encoding="utf-8")).ids
     headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
     return heading in [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from query_sets import write_index, write_judged, write_queries
+from refusals import refusal
 
 from rnnreranker import QueryVectors, RnnParams, Run, make_labels, open_vectors
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.lab.recover.recovery import cases_of, measure_recovery, ranking_measures
 from rnnreranker.lab.recover.request import RecoverRequest, check
@@ -48,8 +48,8 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    return Made(tmp_path_factory.mktemp("recover") / "index")
+def made(module_path: Path) -> Made:
+    return Made(module_path / "index")
 
 
 PARAMS = RnnParams(k=3, k_exp=1, tau=0.0, lam=0.5, context=10, **{"rank_weight": 0, "run_weight": 0})
@@ -129,7 +129,7 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
 
 def test_what_is_refused(made: Made) -> None:
     few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
-    with pytest.raises(InputError, match="no query has 2 positives and a judged negative"):
+    with refusal("no query has 2 positives and a judged negative"):
         cases(made, qrels=few)
     given: dict[str, Any] = {"index": "index", "topics": "t", "qrels": "q"}
     for wrong, said in (
@@ -140,7 +140,7 @@ def test_what_is_refused(made: Made) -> None:
         ({"beside": "late:context=5"}, "beside=late:context=5: no setting context"),
         ({"beside": "bm25-feedback"}, "beside=bm25-feedback: "),
     ):
-        with pytest.raises(InputError, match=said):
+        with refusal(said):
             check(RecoverRequest(**{**given, **wrong}))
 
 
@@ -148,7 +148,7 @@ def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[s
     queries = write_queries(tmp_path / "queries.npy", ["q"], made.queries.vectors)
     flags = write_judged(tmp_path, {"q": "text"}, made.qrels.itertuples(index=False))
     flags += f"--index {made.folder} --k 3 --encoded-queries {queries} --context 10".split()
-    with pytest.raises(InputError, match="no neighbours in this index"):
+    with refusal("no neighbours in this index"):
         main([*flags, "--from", "both"])
     write_graph(DenseNeighbours(made.vectors), made.folder / "neighbours", 3)
     assert main([*flags, "--from", "both", "--output", str(tmp_path / "found.json")]) == 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.regress.plans.maker import make_plan
 from rnnreranker.regress.specs.spec import read_spec
 
@@ -80,7 +80,7 @@ def write(folder: Path, text: str = OWN) -> Path:
 )  # fmt: skip
 def test_faults_of_models_and_documents(tmp_path: Path, before: str, after: str, message: str) -> None:
     assert OWN.count(before) == 1
-    with pytest.raises(InputError, match=message):
+    with refusal(message):
         read_spec(write(tmp_path, OWN.replace(before, after)))
 
 
@@ -142,7 +142,7 @@ conditions:
 )  # fmt: skip
 def test_faults_of_late_models(tmp_path: Path, before: str, after: str, message: str) -> None:
     assert LATE.count(before) == 1
-    with pytest.raises(InputError, match=message):
+    with refusal(message):
         make_plan(read_spec(write(tmp_path, LATE.replace(before, after))))
 
 
@@ -173,5 +173,5 @@ studies:
 )
 def test_faults_of_language_models(tmp_path: Path, before: str, after: str, message: str) -> None:
     path = write(tmp_path, OF_TEXTS.replace(before, after))
-    with pytest.raises(InputError, match=message):
+    with refusal(message):
         read_spec(path, data=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from query_sets import write_texts
 
 from rnnreranker.base.record import read_records
 
+Command = Callable[..., Any]
 SPEC = """\
 schema: 3
 name: small
@@ -40,23 +42,17 @@ conditions:
 def specs(tmp_path: Path) -> Path:
     """A folder of specs with one that names a method of each kind of the other package."""
     texts = {"d1": "wing", "d2": "wing of a plane", "d3": "the wing"}
-    lines = (f'{{"id": "{docid}", "contents": "{text}"}}\n' for docid, text in texts.items())
-    (tmp_path / "documents.jsonl").write_text("".join(lines))
+    write_texts(tmp_path / "documents.tsv", texts)
     (tmp_path / "topics.tsv").write_text("q1\twing\n")
     (tmp_path / "qrels.txt").write_text("q1 0 d3 2\n")
-    text = SPEC.replace("DOCUMENTS", str(tmp_path / "documents.jsonl")).replace("TOPICS", str(tmp_path / "topics.tsv"))
+    text = SPEC.replace("DOCUMENTS", str(tmp_path / "documents.tsv")).replace("TOPICS", str(tmp_path / "topics.tsv"))
     folder = tmp_path / "specs"
     folder.mkdir()
     (folder / "small.yaml").write_text(text.replace("QRELS", str(tmp_path / "qrels.txt")))
     return folder
 
 
-def regress(environment: dict[str, str], *argv: str | Path) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "rnnreranker.regress", *map(str, argv)]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str, str], specs: Path) -> None:
+def test_their_settings_are_checked_with_file_and_line(command: Command, specs: Path) -> None:
     text = (specs / "small.yaml").read_text()
     for before, after in (
         ("shortest_word: 2", "shortest: 2"),
@@ -67,8 +63,7 @@ def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str
     ):
         text = text.replace(before, after)
     (specs / "small.yaml").write_text(text)
-    done = regress(outside_methods, "small", "--specs", specs, "--dry-run")
-    assert done.returncode == 2
+    done = command(f"regress small --specs {specs} --dry-run", 2)
     for said in (
         "small.yaml:6: main: --parts codes:bits=4: bits=4: expected an integer >= 8",
         "small.yaml:13: of_query=2: expected a finite number >= 0 and <= 1",
@@ -80,14 +75,11 @@ def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str
 
 
 @pytest.mark.long
-def test_they_run_and_stand_on_the_page(outside_methods: dict[str, str], specs: Path, tmp_path: Path) -> None:
-    argv = ["--specs", specs, "--output", tmp_path / "work", "--only", "length", "--only", "near", "--record"]
-    done = regress({**outside_methods, "RNNRERANKER_HOME": str(tmp_path / "home")}, "small", *argv)
-    assert done.returncode == 0, done.stderr
+def test_they_run_and_stand_on_the_page(command: Command, specs: Path, tmp_path: Path) -> None:
+    command(f"regress small --specs {specs} --output {tmp_path}/work --only length --only near --record")
     records = {record.name: record for record in read_records(specs / "results" / "small.json")}
     assert records["length"].outcome["values"]["trec"]["RR@10"] == 1.0  # d3 alone has two words
-    done = regress(outside_methods, "--docs", "--specs", specs, "--docs-folder", tmp_path / "docs")
-    assert done.returncode == 0, done.stderr
+    command(f"regress --docs --specs {specs} --docs-folder {tmp_path}/docs")
     page = (tmp_path / "docs" / "regressions" / "small.md").read_text()
     assert "| by length | 1.0000 |" in page
     assert "| near codes |" in page

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas
 import pytest
+from query_sets import write_lines
 
 from rnnreranker.base.record import Record
 from rnnreranker.evaluate.comparison import holm
@@ -107,7 +108,7 @@ class TestPage:
 def test_holms_family_is_all_differences_of_a_query_set(tmp_path: Path) -> None:
     spec = small(tmp_path)
     qids = [f"q{number}" for number in range(8)]
-    (tmp_path / "qrels.txt").write_text("".join(f"{qid} 0 a 1\n" for qid in qids))
+    write_lines(tmp_path / "qrels.txt", (f"{qid} 0 a 1" for qid in qids))
     entries = {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0}
     runs = {
         "dense": Run.from_dict(dict.fromkeys(qids, entries)),
@@ -130,7 +131,7 @@ def test_kinds_of_topics_have_means_of_their_own(tmp_path: Path) -> None:
     hard.write_text("q3\tthree\nq4\tfour\n")
     kinds = f"protocols: [binary], kinds: {{easy: {easy}, hard: {hard}}}"
     spec = small(tmp_path, SMALL.replace("protocols: [binary]", kinds))
-    (tmp_path / "qrels.txt").write_text("".join(f"q{number} 0 a 1\n" for number in (1, 2, 3)))  # nobody judged q4
+    write_lines(tmp_path / "qrels.txt", (f"q{number} 0 a 1" for number in (1, 2, 3)))  # nobody judged q4
     run = tmp_path / "run"
     Run.from_dict({"q1": {"a": 2.0, "b": 1.0}, "q2": {"b": 2.0, "a": 1.0}, "q3": {"b": 1.0}}).write(run)
     outcome = Measured(spec, spec.query_sets["all"], {"dense": run}, 1000).outcome("dense")

@@ -6,8 +6,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
-from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.base.errors import DataWarning
 from rnnreranker.regress import __main__ as regress
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages.published import find_runs, measure_published
@@ -66,6 +67,9 @@ QRELS = "q1 0 d1 2\nq1 0 d9 2\nq2 0 d2 1\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 9 x\nq1 Q0 d2 2 8 x\nq2 Q0 d1 1 9 x\nq2 Q0 d2 2 8 x\n"
 
 
+Asked = list[tuple[Spec, QuerySet]]
+
+
 @pytest.fixture
 def specs(tmp_path: Path) -> Path:
     folder = tmp_path / "specs"
@@ -77,7 +81,7 @@ def specs(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asked(specs: Path) -> list[tuple[Spec, QuerySet]]:
+def asked(specs: Path) -> Asked:
     spec, query_sets = find_spec("small", specs)
     return [(spec, query_set) for query_set in query_sets]
 
@@ -92,25 +96,23 @@ def runs(tmp_path: Path) -> Path:
 
 
 class TestWhichFile:
-    def test_earlier_patterns_come_first(self, runs: Path, asked: list[tuple[Spec, QuerySet]]) -> None:
+    def test_earlier_patterns_come_first(self, runs: Path, asked: Asked) -> None:
         (runs / "Small-set" / "zz-bm25.run").write_text(RUN)
         (runs / "other").mkdir()
         (runs / "other" / "bm25.run").write_text(RUN)
         (found,) = find_runs(runs, asked)
         assert found.path.name == "zz-bm25.run"
 
-    def test_no_folder_and_no_runs_are_two_things(self, tmp_path: Path, asked: list[tuple[Spec, QuerySet]]) -> None:
-        with pytest.raises(InputError, match="nowhere: no such folder of runs"):
+    def test_no_folder_and_no_runs_are_two_things(self, tmp_path: Path, asked: Asked) -> None:
+        with refusal("nowhere: no such folder of runs"):
             find_runs(tmp_path / "nowhere", asked)
         (tmp_path / "empty").mkdir()
-        with pytest.raises(InputError, match=r"empty: no run files in this folder; their names end in \.txt"):
+        with refusal(r"empty: no run files in this folder; their names end in \.txt"):
             find_runs(tmp_path / "empty", asked)
 
 
 class TestWhatItScores:
-    def test_under_every_protocol_and_beside_what_is_published(
-        self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]
-    ) -> None:
+    def test_under_every_protocol_and_beside_what_is_published(self, specs: Path, runs: Path, asked: Asked) -> None:
         (found,) = find_runs(runs, asked)
         (record,), errors = measure_published([found], runs, {("some", "bm25"): {"dl": ["RR@2"]}})
         assert errors == []
@@ -136,9 +138,7 @@ class TestWhatItScores:
             ("2", "Small", "dl", 0.5, 0.5, "reproduced"),
         ]
 
-    def test_a_run_of_another_collection_is_reported(
-        self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]
-    ) -> None:
+    def test_a_run_of_another_collection_is_reported(self, specs: Path, runs: Path, asked: Asked) -> None:
         (runs / "Small-set" / "Theirs-BM25.txt").write_text(RUN.replace(" d", " x"))
         with pytest.warns(DataWarning, match=r"bm25: no judged docid is in the run, so every measure is 0"):
             (record,), _ = measure_published(find_runs(runs, asked), runs)
@@ -150,7 +150,7 @@ class TestTheCommand:
         self, specs: Path, runs: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         (runs / "Small-set" / "later.txt").write_text(RUN)
-        argv = ["--specs", str(specs), "--runs", str(runs)]
+        argv = f"--specs {specs} --runs {runs}".split()
         assert main(["paper-009", *argv]) == 0
         shown = capsys.readouterr()
         assert "some\tbm25\ttrec\tRR@2\t0.7500\n" in shown.out
@@ -177,13 +177,13 @@ class TestTheCommand:
         self, specs: Path, runs: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         (runs / "Small-set" / "later.txt").write_text("q1 Q0 d1\n")
-        assert main(["--specs", str(specs), "--runs", str(runs)]) == 1
+        assert main(f"--specs {specs} --runs {runs}".split()) == 1
         shown = capsys.readouterr()
         assert "later.txt:1: " in shown.err
         assert "reproduced\t4\t3\n" in shown.out
 
     def test_what_does_not_fit_is_told(self, specs: Path, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        argv = ["--specs", str(specs), "--runs", str(runs)]
+        argv = f"--specs {specs} --runs {runs}".split()
         assert main([*argv, "--only", "nowhere"]) == 2
         assert "no run file of these conditions; looked for *small*" in capsys.readouterr().err
         for more, message in (
@@ -191,7 +191,7 @@ class TestTheCommand:
             (["--only", "bm52"], r"--only bm52: no such condition in small; did you mean bm25\?"),
             (["paper-009", "--table", "3"], r"table 3: no such table in paper-009; known: 1, 2"),
         ):
-            with pytest.raises(InputError, match=message):
+            with refusal(message):
                 main([*argv, *more])
 
     def test_no_flag_is_passed_over(
@@ -203,7 +203,7 @@ class TestTheCommand:
             (["paper-009", "--only", "bm25"], "--only bm25: is of a spec; name the one that has it"),
             (["--docs", "--dry-run"], "no spec named"),
         ):
-            with pytest.raises(InputError, match=message):
+            with refusal(message):
                 main([*of, *more])
         written = list[Path]()
         monkeypatch.setattr(regress, "_docs", lambda folder, _: written.append(folder))
@@ -216,5 +216,5 @@ class TestTheCommand:
     ) -> None:
         text = (specs / "small.yaml").read_text().replace("name: small", "name: two").replace(" some:", " other:")
         (tmp_path / "two.yaml").write_text(text)
-        assert main([str(tmp_path / "two.yaml"), "--specs", str(specs), "--runs", str(runs)]) == 0
+        assert main(f"{tmp_path}/two.yaml --specs {specs} --runs {runs}".split()) == 0
         assert "other\tbm25\ttrec\tRR@2\t0.7500\n" in capsys.readouterr().out

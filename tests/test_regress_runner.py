@@ -18,11 +18,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_module import module_of
+from query_sets import write_judged, write_lines
+from refusals import refusal
 from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker.base import command
 from rnnreranker.base.command import STEP
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import read_records
 from rnnreranker.index.__main__ import main as index
@@ -70,7 +71,7 @@ conditions:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with files that specs name, in which the test runs."""
-    (tmp_path / "corpus.jsonl").write_text("".join(f'{{"id": "d{n}", "text": "w{n}"}}\n' for n in range(4)))
+    write_lines(tmp_path / "corpus.jsonl", (f'{{"id": "d{n}", "text": "w{n}"}}' for n in range(4)))
     (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw3 w4\n")
     (tmp_path / "qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\n")
     monkeypatch.chdir(tmp_path)
@@ -331,7 +332,7 @@ class TestWhatStandsInTheWay:
 
 class TestTheCommand:
     def argv(self, place: Path, *more: str) -> list[str]:
-        return ["small", "--specs", str(place), "--output", str(place / "work"), *more]
+        return [*f"small --specs {place} --output {place}/work".split(), *more]
 
     def test_what_runs_is_measured_recorded_and_compared(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
@@ -355,7 +356,7 @@ class TestTheCommand:
         records = {record.name: record.outcome for record in read_records(place / "results" / "small.json")}
         assert sorted(records) == ["dense", "dense-rnn", "hard"]  # the other comes with it, soft does not
         assert {found["baseline"] for found in records["hard"]["differences"].values()} == {"dense"}
-        with pytest.raises(InputError, match=r"small\.yaml:28: against densse: not in conditions; did you mean dense"):
+        with refusal(r"small\.yaml:28: against densse: not in conditions; did you mean dense"):
             small(place, SMALL.replace("model: soft}", "model: soft, against: densse}"))
 
     def test_a_published_run_is_reranked_where_it_is_at_hand(
@@ -461,14 +462,13 @@ def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
 ) -> None:
     monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
     monkeypatch.setenv("IR_DATASETS_HOME", str(place / "irds"))
-    lacking = ["--documents", "tripclick", "--parts", "bm25", "--output", str(place / "x")]
-    monkeypatch.setattr(sys, "argv", ["index", *lacking])
+    monkeypatch.setattr(sys, "argv", f"index --documents tripclick --parts bm25 --output {place}/x".split())
     assert command.run(index) == command.BAD_INPUT
     monkeypatch.setenv(STEP, str(place / "said"))
     assert command.run(index) == command.UNAVAILABLE
     assert (place / "said").read_text().startswith("tripclick: the documents are not here")
     assert capsys.readouterr().err.count("error: tripclick: the documents are not here") == 2
-    monkeypatch.setattr(sys, "argv", ["index", "--documents", "nowhere.jsonl", "--output", str(place / "x")])
+    monkeypatch.setattr(sys, "argv", f"index --documents nowhere.jsonl --output {place}/x".split())
     assert command.run(index) == command.BAD_INPUT
 
 
@@ -477,11 +477,11 @@ def tiny(place: Path) -> Path:
     """A made-up collection in 40 words, with a BERT of two layers for it; the folder of everything."""
     rng = np.random.default_rng(5)
     texts = [" ".join(rng.choice(WORDS, size=int(rng.integers(4, 9)))) for _ in range(48)]
-    lines = (json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(texts))
-    (place / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    write_lines(
+        place / "corpus.jsonl", (json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(texts))
+    )
     topics = {f"q{number}": " ".join(texts[number].split()[:3]) for number in range(24)}
-    (place / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
-    (place / "qrels.txt").write_text("".join(f"q{number} 0 d{number} 1\n" for number in range(24)))
+    write_judged(place, topics, ((f"q{number}", f"d{number}", 1) for number in range(24)))
     make_encoder(place / "encoder")
     return place
 
@@ -491,7 +491,7 @@ def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
     tiny: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small(tiny, SMALL.replace("ENCODER", str(tiny / "encoder")))
-    argv = ["small", "--specs", str(tiny), "--output", str(tiny / "work")]
+    argv = f"small --specs {tiny} --output {tiny}/work".split()
     # a plan in a process of its own, killed with all its children as soon as the first run is written
     with subprocess.Popen(
         [sys.executable, "-m", "rnnreranker.regress", *argv, "--jobs", "2"],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_module import module_of
+from refusals import refusal
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import choose
@@ -21,7 +22,7 @@ title: A spec
 about: Nothing much.
 parts: [common]
 query_sets:
-  dl: {topics: &dl msmarco-passage/trec-dl-2019/judged, qrels: *dl, protocols: [trec, strict]}
+  dl: {topics: &dl msmarco-passage/trec-dl-2019/judged, qrels: *dl, protocols: [trec, strict], remove_query: true}
   dev: {topics: msmarco-passage/dev/small, qrels: msmarco-passage/dev/small, measures: [RR@10]}
 measures: [RR@10, nDCG@10]
 needs: {download_gb: 0.1}
@@ -133,25 +134,22 @@ class TestSchema:
             ("of: dense,", "of: dense, retrieve: {dense: {}},", r"own\.yaml:12: dense-rnn: give one of"),
             ("of: [bm25, dense]", "of: bm25", r"own\.yaml:13: hybrid: `of` has 1 entries; fuse takes two or more"),
             ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; rerank takes one"),
-            ("k: 40", "k: -1", r"own\.yaml:13: fuse=rrf:k=-1: k=-1: expected a finite number >= 0"),
             ("rrf: {", "rrff: {", r"own\.yaml:13: fuse=rrff:k=40: no such fusion; did you mean rrf"),
             ("query_sets: [dl]", "query_sets: [d]", r"own\.yaml:13: query_sets d: not in query_sets; .*dl"),
             ("index: vectors}", "index: vectors, contexts: [10, no]}", r"own\.yaml:12: contexts: 'no'; expected a"),
             ("k: 5,", "k: 5, k: 6,", r"own\.yaml:12: not YAML .key k stands here a second time"),
             ("k: 5,", "k: one,", r"own\.yaml:12: k='one': expected an integer"),
-            ("k: 5,", "normalise: max,", r"own\.yaml:12: no setting normalise"),
             ("k: 5,", "normalize: median,", r"own\.yaml:12: normalize='median': expected one of max, mean or none"),
             ("{nDCG@10: 0.5", "{nDCG@10: half", r"own\.yaml:14: nDCG@10: 'half'; expected a valid number"),
             ("expected: {dl:", "expected: {dv:", r"own\.yaml:14: expected: dv: no such query set or run"),
             ("{dl: {dense:", "{dl: {dens:", r"own\.yaml:14: expected: dens: no such query set or run"),
-            ("conditions:", "conditons:", r"own\.yaml:11: unknown key conditons; did you mean conditions"),
             ("schema: 3", "schema: 2", r"own\.yaml:1: schema: 2; expected 3"),
             ("schema: 3", "schema: 3\n- x", r"own\.yaml:2: not YAML"),
         ],
     )  # fmt: skip
     def test_a_fault(self, tmp_path: Path, before: str, after: str, message: str) -> None:
         assert OWN.count(before) == 1
-        with pytest.raises(InputError, match=message):
+        with refusal(message):
             make_plan(read_spec(write(tmp_path, OWN.replace(before, after))))
 
     def test_none_and_null_are_values_of_settings_that_may_be_none(self, tmp_path: Path) -> None:
@@ -176,10 +174,10 @@ class TestSchema:
         assert [entry.id for entry in find_spec("dev", tmp_path)[1]] == ["dev"]
         assert find_spec(str(tmp_path / "own.yaml"), specs_folder())[0].name == "own"
         (tmp_path / "second.yaml").write_text(OWN.replace("name: own", "name: second"), encoding="utf-8")
-        with pytest.raises(InputError, match=r"second\.yaml: query set dl stands in own too; choose another id"):
+        with refusal(r"second\.yaml: query set dl stands in own too; choose another id"):
             find_spec("own", tmp_path)
         (tmp_path / "second.yaml").write_text("a: [1\nb: 2\n", encoding="utf-8")
-        with pytest.raises(InputError, match=r"second\.yaml:2: not YAML"):
+        with refusal(r"second\.yaml:2: not YAML"):
             find_spec("second", tmp_path)
 
 
@@ -197,6 +195,7 @@ class TestPlan:
             *("first.parquet", "msmarco-passage-dev-judged.msmarco-v1-passage.words.bm25.b-0.5.txt", "first"),
             *("trained.dl.txt", "hybrid.dl.txt"),
         ]
+        assert "--remove-query" in plan.steps[0].words()
         train = plan.steps[7]
         assert train.value("validation_run") == str(plan.steps[6].output)
         assert train.value("validation_topics") == train.value("validation_qrels") == "msmarco-passage/dev/judged"
@@ -209,20 +208,18 @@ class TestPlan:
         plan = chosen_plan(spec, spec.query_sets.values(), ["hybrid-rnn"], tmp_path)
         assert [entry.id for entry in plan.conditions] == ["bm25", "dense", "hybrid", "hybrid-rnn"]
         assert [step.module for step in plan.steps] == ["search", "search", "fuse", "search"]
-        with pytest.raises(InputError, match=r"hybrid-rn: no such condition in pydoc; did you mean hybrid-rnn"):
+        with refusal(r"hybrid-rn: no such condition in pydoc; did you mean hybrid-rnn"):
             chosen_plan(spec, spec.query_sets.values(), ["hybrid-rn"], tmp_path)
 
     def test_an_unknown_option_of_a_work_is_refused_where_it_stands(self, tmp_path: Path) -> None:
         works = "studies:\n  labels: {index: vectors, query_set: dl, methods: [query]}\n"
-        with pytest.raises(InputError, match=r"own\.yaml:16: labels: no option of study methods, "):
+        with refusal(r"own\.yaml:16: labels: no option of study methods, "):
             read_spec(write(tmp_path, OWN + works))
 
     def test_two_works_of_one_id_are_refused(self, tmp_path: Path) -> None:
         works = "studies:\n  one: {index: vectors, query_set: dl}\n"
         assert [work.id for work in read_spec(write(tmp_path, OWN + works)).works] == ["one"]
-        with pytest.raises(
-            InputError, match="one: the id of two studies, tunings, recoveries or diagnoses; rename one"
-        ):
+        with refusal("one: the id of two studies, tunings, recoveries or diagnoses; rename one"):
             read_spec(write(tmp_path, OWN + works + works.replace("studies", "tunings")))
 
 
@@ -263,5 +260,5 @@ class TestTheProjectsOwn:
 def test_faults_of_the_parts_of_an_index(tmp_path: Path, parts: str, said: str) -> None:
     more = "  more: {title: more, expand: {neighbours: {depth: 10}}, of: bm25, index: vectors, query_sets: [dl]}\n"
     common = COMMON.replace("dense: {encoder: tas-b}", parts)
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         make_plan(read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), common)))

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
+from query_sets import write_queries
+from refusals import refusal
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, make_labels, open_index, rnn_similarity
-from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.base.errors import DataWarning
 from rnnreranker.base.method import Inputs, choose
 from rnnreranker.lab.diagnose import DiagnoseRequest, diagnose, verdict
 from rnnreranker.labels.negatives import mine_negatives
@@ -37,13 +39,12 @@ def collection() -> tuple[ArrayVectors, QueryVectors, Run]:
     rng = np.random.default_rng(3)
     vectors = rng.normal(size=(200, 16)).astype(np.float32)
     queries = rng.normal(size=(7, 16)).astype(np.float32)
-    docids = [f"d{number}" for number in range(200)]
     entries = {}
     for number, query in enumerate(queries):
         best = np.argsort(-(vectors @ query))[: 10 + 15 * number]
-        entries[f"q{number}"] = {docids[row]: float(vectors[row] @ query) for row in best}
+        entries[f"q{number}"] = {f"d{row}": float(vectors[row] @ query) for row in best}
     qids = tuple(f"q{number}" for number in range(7))
-    return ArrayVectors(vectors, docids), QueryVectors(qids, queries), Run.from_dict(entries)
+    return ArrayVectors(vectors), QueryVectors(qids, queries), Run.from_dict(entries)
 
 
 def test_the_context_is_ordered_by_s_star_and_the_rest_follows(collection: tuple) -> None:
@@ -51,11 +52,11 @@ def test_the_context_is_ordered_by_s_star_and_the_rest_follows(collection: tuple
     params = RnnParams(context=20)
     reranked = RnnReranker(source, params).rerank(run, queries)
     for number, qid in enumerate(run):
-        before = [docid for docid, _ in run[qid]]
+        before = run.ranked(qid)
         context = source.fetch(source.rows(before[:20]))
         similarity = rnn_similarity(queries.vectors[number : number + 1], context[None], params)[0]
         expected = [docid for _, docid in sorted(zip(-similarity, before[:20], strict=True))]
-        after = [docid for docid, _ in reranked[qid]]
+        after = reranked.ranked(qid)
         assert after == expected + before[20:]
         scores = [score for _, score in reranked[qid]]
         assert scores[: len(expected)] == pytest.approx(sorted(similarity.tolist(), reverse=True))
@@ -67,31 +68,31 @@ def test_ties_are_broken_by_docid() -> None:
     source = ArrayVectors(np.repeat(vector, 3, axis=0), ["b", "c", "a"])
     run = Run.from_dict({"q": {"c": 3.0, "b": 2.0, "a": 1.0}})
     reranked = RnnReranker(source, RnnParams.preset("vectors")).rerank(run, QueryVectors(("q",), vector))
-    assert [docid for docid, _ in reranked["q"]] == ["a", "b", "c"]
+    assert reranked.ranked("q") == ["a", "b", "c"]
     kept = RnnReranker(source).rerank(run, QueryVectors(("q",), vector))  # where nothing else speaks, the run does
-    assert [docid for docid, _ in kept["q"]] == ["c", "b", "a"]
+    assert kept.ranked("q") == ["c", "b", "a"]
 
 
 def test_missing_candidates_are_counted_or_left_below(collection: tuple) -> None:
     source, queries, _ = collection
     run = Run.from_dict({"q0": {"x1": 9.0, "d1": 8.0, "x2": 7.0, "d2": 6.0, "x3": 5.0, "x4": 4.0}})
-    with pytest.raises(InputError, match=r"4 of 6 docids in the run are not in the index \(first: x1, x2, x3\)"):
+    with refusal(r"4 of 6 docids in the run are not in the index \(first: x1, x2, x3\)"):
         RnnReranker(source).rerank(run, queries)
     with pytest.warns(
         DataWarning, match=r"rnn: 4 of 6 docids in the run are not in the index and .* \(first: x1, x2, x3\)"
     ):
         reranked = RnnReranker(source, missing="skip").rerank(run, queries)
-    after = [docid for docid, _ in reranked["q0"]]
+    after = reranked.ranked("q0")
     assert set(after[:2]) == {"d1", "d2"}
     assert after[2:] == ["x1", "x2", "x3", "x4"]
     of_one = Run.from_dict({"q0": {"x1": 9.0, "x2": 7.0}, "q1": {"d1": 1.0}})
     with pytest.warns(DataWarning, match="rnn: 2 of 3 docids"):
         left = RnnReranker(source, missing="skip").rerank(of_one, queries)
-    assert [docid for docid, _ in left["q0"]] == ["x1", "x2"]
-    with pytest.raises(InputError, match=r"^2 of 2 docids in the run are not in the index .* the run was made from$"):
+    assert left.ranked("q0") == ["x1", "x2"]
+    with refusal(r"^2 of 2 docids in the run are not in the index .* the run was made from$"):
         RnnReranker(source, missing="skip").rerank(of_one.of_queries([0]), queries)
     by_text = ByText(Inputs(texts={"d1": "a"}), missing="skip")
-    with pytest.raises(InputError, match=r"^2 of 2 docids in the run have no text"):
+    with refusal(r"^2 of 2 docids in the run have no text"):
         by_text.rerank(of_one.of_queries([0]))
     with pytest.warns(DataWarning, match="by-text: 4 of 6 docids"):
         ByText(Inputs(texts={"d1": "a", "d2": "b"}), missing="skip").rerank(run)
@@ -171,10 +172,8 @@ def test_vectors_that_do_not_belong_together_are_reported_once_at_every_door(
     make, said = WRONG[case]
     run, queries, documents = _together(lexical)
     queries, documents = make(queries, documents, np.random.default_rng(4))
-    np.save(tmp_path / "docs.npy", documents)
-    np.save(tmp_path / "queries.npy", queries)
-    (tmp_path / "docs.ids").write_text("".join(f"d{d}\n" for d in range(len(documents))))
-    (tmp_path / "queries.ids").write_text("".join(f"q{q}\n" for q in range(len(queries))))
+    write_queries(tmp_path / "docs.npy", (f"d{d}" for d in range(len(documents))), documents)
+    write_queries(tmp_path / "queries.npy", run.qids, queries)
     index, vectors = open_index(tmp_path / "docs.npy"), QueryVectors(tuple(run.qids), queries)
     qrels = {qid: {run.ranked(qid)[0]: 1} for qid in run}
     doors: list[Callable[[], Any]] = [
@@ -193,9 +192,8 @@ def test_vectors_that_do_not_belong_together_are_reported_once_at_every_door(
         assert all(re.match(said, message) for message in messages)
     assert (verdict(measured)["word"] == "no verdict") == bool(said)
     run.write(tmp_path / "run.txt")
-    flags = ["--index", str(tmp_path / "docs.npy"), "--encoded-queries", str(tmp_path / "queries.npy")]
-    flags += ["--run", str(tmp_path / "run.txt"), "--rerank", "rnn", "--rerank", "zhong"]
-    assert search([*flags, "--output", str(tmp_path / "out.txt")]) == 0
+    flags = f"--index {tmp_path}/docs.npy --encoded-queries {tmp_path}/queries.npy --run {tmp_path}/run.txt"
+    assert search(f"{flags} --rerank rnn --rerank zhong --output {tmp_path}/out.txt".split()) == 0
     reported = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
     assert len(reported) == bool(said)
     assert all(re.match(f"warning: {said}", line) for line in reported)

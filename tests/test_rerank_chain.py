@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
+from query_sets import ranking
+from refusals import refusal
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.rerank.base import Candidates, ContextParams, Query, Reranker
@@ -48,7 +49,7 @@ def test_a_reranker_takes_up_where_the_one_before_left_off(scale: float, tmp_pat
     first = find("reranker", "encoder")(source, ContextParams(context=30)).rerank(run, queries)
     first.write(tmp_path / "first.txt")
     read = Run.read(tmp_path / "first.txt")
-    assert {qid: read.ranked(qid) for qid in read} == {qid: first.ranked(qid) for qid in first}
+    assert ranking(read) == ranking(first)
     for name in ("rnn", "zhong", "jaccard-plain", "regularise"):
         second = find("reranker", name)(source, make_params("reranker", name, {"context": 10}))
         found = second.rerank(first, queries)
@@ -57,10 +58,10 @@ def test_a_reranker_takes_up_where_the_one_before_left_off(scale: float, tmp_pat
             assert found.ranked(qid)[10:] == first.ranked(qid)[10:]
         if name != "regularise":  # the others read no scores
             again = second.rerank(read, queries)
-            assert {qid: again.ranked(qid) for qid in run} == {qid: found.ranked(qid) for qid in run}
+            assert ranking(again) == ranking(found)
         found.write(tmp_path / f"{name}.txt")
         written = Run.read(tmp_path / f"{name}.txt")
-        assert {qid: written.ranked(qid) for qid in run} == {qid: found.ranked(qid) for qid in run}
+        assert ranking(written) == ranking(found)
         assert all((np.diff(np.float32([score for _, score in written[qid]])) < 0).all() for qid in run)
 
 
@@ -124,11 +125,11 @@ def test_what_a_method_lacks_is_said() -> None:
 
     lost = run.docids[0]
     texts = {docid: "text" for docid in run.docids if docid != lost}
-    with pytest.raises(InputError, match=rf"1 of {len(run.docids)} docids in the run have no text \(first: {lost}\)"):
+    with refusal(rf"1 of {len(run.docids)} docids in the run have no text \(first: {lost}\)"):
         Reader(Inputs(topics=dict.fromkeys(run, ""), texts=texts)).rows_of(run)
-    with pytest.raises(InputError, match=r"4 of 5 queries of the run have no text in the topics \(first: q1, q2, q3\)"):
+    with refusal(r"4 of 5 queries of the run have no text in the topics \(first: q1, q2, q3\)"):
         Reader(Inputs(topics={"q0": ""}, texts=texts)).rows_of(run)
-    with pytest.raises(InputError, match="texts are needed and were not given"):
+    with refusal("texts are needed and were not given"):
         Reader(Inputs(topics=dict.fromkeys(run, ""))).rows_of(run)
     skipped = Reader(Inputs(topics=dict.fromkeys(run, ""), texts=texts), missing="skip").rerank(run)
     assert {skipped.ranked(qid)[-1] for qid in run if lost in run.ranked(qid)} == {lost}
@@ -136,15 +137,13 @@ def test_what_a_method_lacks_is_said() -> None:
 
 def test_scores_of_a_method_are_looked_at() -> None:
     _, _, run = made()
-    with pytest.raises(InputError, match=r"rerank telling: query q0: scores .* or NaN or infinite ones"):
+    with refusal(r"rerank telling: query q0: scores .* or NaN or infinite ones"):
         _scoring(lambda n: np.full(n, np.nan)).rerank(run)
-    with pytest.raises(
-        InputError, match=r"rerank telling: query q0: scores of shape \(1,\), .* expected \(2,\) finite"
-    ):
+    with refusal(r"rerank telling: query q0: scores of shape \(1,\), .* expected \(2,\) finite"):
         _scoring(lambda n: np.ones(1)).rerank(run)
-    with pytest.raises(InputError, match="rerank telling: got RnnParams, expected TellingParams"):
+    with refusal("rerank telling: got RnnParams, expected TellingParams"):
         Telling(Inputs(), RnnParams())
-    with pytest.raises(InputError, match="device=cuda: telling takes none"):
+    with refusal("device=cuda: telling takes none"):
         Telling(Inputs(), device="cuda")
 
 

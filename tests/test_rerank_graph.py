@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from query_sets import write_index, write_texts
+from refusals import refusal
 
-from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
 from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.part import write_graph
@@ -26,12 +28,10 @@ PARAMS = RnnParams(k=4, context=20)
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("index")
-    np.save(folder / "vectors.npy", VECTORS)
-    (folder / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS))
+def index(module_path: Path) -> Path:
+    folder = write_index(module_path, VECTORS, DOCIDS)
     write_graph(DenseNeighbours(open_vectors(folder)), folder / "neighbours", K)
-    (folder / "topics.tsv").write_text("".join(f"{qid}\ttext {qid}\n" for qid in QUERIES.qids))
+    write_texts(folder / "topics.tsv", {qid: f"text {qid}" for qid in QUERIES.qids})
     return folder
 
 
@@ -65,7 +65,7 @@ def test_a_run_is_reranked_as_the_loops_do(index: Path, run: Run, queries: Any) 
         vector = QUERIES.vectors[number].astype(np.float64)
         products = {docid: float(row.astype(np.float64) @ vector) for docid, row in zip(DOCIDS, VECTORS, strict=True)}
         want = by_loops(index, run, qid, None if queries == "none" else products)
-        assert [docid for docid, _ in found[qid][: len(want)]] == [docid for docid, _ in want]
+        assert found.ranked(qid)[: len(want)] == [docid for docid, _ in want]
         np.testing.assert_allclose(
             [score for _, score in found[qid][: len(want)]], [score for _, score in want], rtol=1e-5, atol=1e-6
         )
@@ -86,13 +86,13 @@ def test_plain_neighbours_of_a_graph_need_not_be_reciprocal(index: Path, run: Ru
 
 def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
     graph, vectors = open_neighbours(index), open_vectors(index)
-    with pytest.raises(InputError, match="queries='none': with vectors the query has its own"):
+    with refusal("queries='none': with vectors the query has its own"):
         RnnReranker(vectors, PARAMS, queries="none")
-    with pytest.raises(InputError, match="device=cpu: rnn takes none, it computes on the processor"):
+    with refusal("device=cpu: rnn takes none, it computes on the processor"):
         RnnReranker(graph, PARAMS, device="cpu")
-    with pytest.raises(InputError, match=r"scale=none.*without query vectors"):
+    with refusal(r"scale=none.*without query vectors"):
         RnnReranker(graph, RnnParams.preset("tas-b"))
-    with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: other\)"):
+    with refusal(r"1 of 2 docids in the run are not in the index \(first: other\)"):
         RnnReranker(graph, PARAMS).rerank(Run.from_dict({"q": {"d00": 2.0, "other": 1.0}}))
     kept = RnnReranker(graph, PARAMS, missing="skip").rerank(Run.from_dict({"q": {"other": 2.0, "d00": 1.0}}))
     assert kept.ranked("q") == ["d00", "other"]
@@ -102,15 +102,14 @@ def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
 def test_vectors_of_other_documents_beside_a_graph_are_refused(
     index: Path, run: Run, tmp_path: Path, method: str
 ) -> None:
-    np.save(tmp_path / "vectors.npy", VECTORS[::-1])
-    (tmp_path / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS[::-1]))
+    write_index(tmp_path, VECTORS[::-1], DOCIDS[::-1])
     graph, vectors = open_neighbours(index), open_vectors(tmp_path)
     if method == "rnn":
         work = RnnReranker(graph, PARAMS, vectors=vectors).rerank
     else:
         inputs = Inputs(neighbours=graph, vectors=vectors, query_vectors=QUERIES)
         work = find("expander", method)(inputs, make_params("expander", method, {"k": K})).expand
-    with pytest.raises(InputError, match=r"docids in the run have other rows in the graph than in the vectors \(first"):
+    with refusal(r"docids in the run have other rows in the graph than in the vectors \(first"):
         work(run, QUERIES)
 
 
@@ -128,8 +127,8 @@ def test_search_without_queries_opens_no_vectors_and_no_model(
     monkeypatch.setattr("rnnreranker.parts.vectors.part.open_vectors", opened)
     monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.open", opened)
     monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.kept_queries", opened)
-    words = ["--index", str(bare), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
-    words += ["--from", "neighbours", "--k", "4", "--context", "20", "--output", str(tmp_path / "out.txt")]
+    words = f"--index {bare} --topics {index}/topics.tsv --run {tmp_path}/run.txt --output {tmp_path}/out.txt"
+    words = f"{words} --from neighbours --k 4 --context 20".split()
     assert search([*words, "--queries", "none"]) == 0
     want = RnnReranker(open_neighbours(index), PARAMS).rerank(Run.read(tmp_path / "run.txt"))
     assert Run.read(tmp_path / "out.txt").ranked("q1") == want.ranked("q1")
@@ -144,10 +143,10 @@ def test_encoded_queries_need_the_vectors_of_the_graph(index: Path, run: Run, tm
     shutil.copytree(index, other)
     (other / "vectors.npy").unlink()
     (other / "impacts").mkdir()
-    words = ["--index", str(other), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
-    with pytest.raises(InputError, match=r"--queries encoded: .* has no vectors that its graph was made from"):
-        search([*words, "--output", str(tmp_path / "out.txt"), "--from", "neighbours", "--queries", "encoded"])
-    with pytest.raises(InputError, match="--queries none: with vectors queries are encoded; give --from neighbours"):
-        search([*words, "--output", str(tmp_path / "out.txt"), "--queries", "none"])
+    words = f"--index {other} --topics {index}/topics.tsv --run {tmp_path}/run.txt --output {tmp_path}/out.txt".split()
+    with refusal(r"--queries encoded: .* has no vectors that its graph was made from"):
+        search([*words, "--from", "neighbours", "--queries", "encoded"])
+    with refusal("--queries none: with vectors queries are encoded; give --from neighbours"):
+        search([*words, "--queries", "none"])
     assert not (tmp_path / "out.txt").exists()
-    assert search([*words, "--output", str(tmp_path / "out.txt"), "--from", "neighbours"]) == 0
+    assert search([*words, "--from", "neighbours"]) == 0

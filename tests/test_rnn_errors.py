@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
 
 QUERIES = np.eye(4, dtype=np.float32)[:2]
@@ -18,7 +18,7 @@ VECTORS = np.ones((2, 4, 4), dtype=np.float32)
 
 
 def expect_refusal(message: str) -> Any:
-    return pytest.raises(InputError, match="^" + re.escape(message) + "$")
+    return refusal("^" + re.escape(message) + "$")
 
 
 def test_every_bad_field_is_told_at_once() -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
+from refusals import refusal
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
-from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.base.errors import DataWarning
 from rnnreranker.base.method import make_params
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.graph import graph_similarity
@@ -59,7 +59,7 @@ def test_one_step_of_smoothing() -> None:
     ],
 )
 def test_scores_that_cannot_be_taken_are_refused(base: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         rnn_similarity(np.ones((2, 3)), np.ones((2, 4, 3)), RnnParams(), base=base)
 
 
@@ -98,7 +98,7 @@ def test_without_a_query_a_graph_deals_out_what_the_first_candidate_knows() -> N
 )
 def test_what_a_graph_cannot_take_is_refused(change: dict[str, Any], message: str) -> None:
     given = {"edges": EDGES, "weights": WEIGHTS, "rows": np.array([[0, 1]]), "params": RnnParams()}
-    with pytest.raises(InputError, match=message):
+    with refusal(message):
         graph_similarity(**(given | {"base": [[2.0, 1.0]], "query": None} | change))
 
 
@@ -127,6 +127,7 @@ def test_scores_that_tell_no_more_than_the_order(queries: list[list[float]], why
     assert (scores_of_use(scores, offsets) == (scores if why is None else 0.0)).all()
 
 
+@pytest.mark.filterwarnings("error")
 def test_of_a_run_of_ranks_only_ranks_are_used_and_one_line_says_so() -> None:
     rng = np.random.default_rng(2)
     source = ArrayVectors(rng.standard_normal((40, 6)).astype(np.float32), [f"d{number:02}" for number in range(40)])
@@ -144,9 +145,7 @@ def test_of_a_run_of_ranks_only_ranks_are_used_and_one_line_says_so() -> None:
     rows = source.rows(orders["a"])
     expected = rnn_similarity(queries.vectors[:1], source.fetch(rows)[None], RnnParams(), base=np.zeros((1, 20)))
     assert [dict(first["a"])[docid] for docid in orders["a"]] == expected[0].astype(np.float64).tolist()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        RnnReranker(source, RnnParams.preset("vectors")).rerank(runs[0], queries)  # does not ask
+    RnnReranker(source, RnnParams.preset("vectors")).rerank(runs[0], queries)  # does not ask
 
 
 def test_labels_look_at_vectors_alone(tmp_path: Path) -> None:
@@ -154,7 +153,7 @@ def test_labels_look_at_vectors_alone(tmp_path: Path) -> None:
     file.write_text("k: 7\n")
     for method in ("evidence", "jaccard", "query", "geometric"):
         assert make_params("labeler", method, {}) == RnnParams.preset("vectors")
-        with pytest.raises(InputError, match="no setting probes"):
+        with refusal("no setting probes"):
             make_params("labeler", method, {"probes": 2})
     assert make_params("labeler", "evidence", {}, str(file)) == dataclasses.replace(RnnParams.preset("vectors"), k=7)
     assert make_params("reranker", "rnn", {}, str(file)) == RnnParams(k=7)

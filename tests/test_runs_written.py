@@ -10,8 +10,8 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.runs import Run
 from rnnreranker.runs.head import choose_head, joined_by, with_new_head
 from rnnreranker.runs.writing import strictly_decreasing
@@ -94,17 +94,17 @@ def test_text_of_the_files(tmp_path: Path) -> None:
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     run = Run.from_dict({"q": {"a": 1.0}})
     for tag in ("two words", "", "line\n"):
-        with pytest.raises(InputError, match=r"^run: tag .*; expected one that is not empty"):
+        with refusal(r"^run: tag .*; expected one that is not empty"):
             run.write(tmp_path / "run.txt", tag=tag)
-    with pytest.raises(InputError, match="run: docid 'a b'; expected one that is not empty and has no white space"):
+    with refusal("run: docid 'a b'; expected one that is not empty and has no white space"):
         Run.from_dict({"q": {"a b": 1.0}}).write(tmp_path / "run.txt")
-    with pytest.raises(InputError, match="run: query id ''; expected"):
+    with refusal("run: query id ''; expected"):
         Run.from_dict({"": {"a": 1.0}}).write(tmp_path / "run.txt")
-    with pytest.raises(InputError, match="format 'csv'; known: msmarco, trec"):
+    with refusal("format 'csv'; known: msmarco, trec"):
         run.write(tmp_path / "run.txt", format="csv")
     lowest = -float(np.finfo(np.float32).max)
-    with pytest.raises(InputError, match=r"query q, docid a: score -3.40282e\+38 at rank 2 cannot be written"):
+    with refusal(r"query q, docid a: score -3.40282e\+38 at rank 2 cannot be written"):
         Run.from_dict({"q": {"a": lowest, "b": lowest}}).write(tmp_path / "run.txt")
-    with pytest.raises(InputError, match=r"score 1e\+39 at rank 1 cannot be written"):
+    with refusal(r"score 1e\+39 at rank 1 cannot be written"):
         Run.from_dict({"q": {"a": 1e39}}).write(tmp_path / "run.txt")
     assert list(tmp_path.iterdir()) == []  # nothing half-written

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from query_sets import ranking, write_index, write_judged, write_lines, write_queries, write_texts
+from refusals import refusal
 
 import rnnreranker
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import UnavailableError
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
@@ -45,10 +47,10 @@ class Collection:
     def file(self, name: str) -> str:
         return str(self.folder / name)
 
-    def dense(self, *more: str, topics: str = "topics.tsv") -> list[str]:
+    def dense(self, *more: str) -> list[str]:
         """The flags of a search with the encoded queries."""
-        flags = ["--index", self.file("index"), "--encoded-queries", self.file("queries.npy")]
-        return [*flags, "--topics", self.file(topics), *more]
+        flags = f"--index {self.folder}/index --encoded-queries {self.folder}/queries.npy"
+        return [*flags.split(), "--topics", self.file("topics.tsv"), *more]
 
     def brute_force(self) -> Run:
         scores = self.queries.astype(np.float64) @ self.vectors.astype(np.float64).T
@@ -56,36 +58,31 @@ class Collection:
         return Run.from_dict(rows)
 
 
-@pytest.fixture(scope="session")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    folder = tmp_path_factory.mktemp("tiny")
+@pytest.fixture(scope="module")
+def collection(module_path: Path) -> Collection:
     rng = np.random.default_rng(11)
     docids = [f"d{number:02d}" for number in rng.permutation(DOCUMENTS)]
     vectors = rng.normal(size=(DOCUMENTS, 8)).astype(np.float32)
     queries = rng.normal(size=(len(QIDS), 8)).astype(np.float32)
-    index = folder / "index"
-    index.mkdir()
-    np.save(index / "vectors.npy", vectors)
-    (index / "docid").write_text("".join(f"{docid}\n" for docid in docids))
-    with CorpusWriter(index) as corpus, open(folder / "corpus.jsonl", "w") as lines:
+    index = write_index(module_path / "index", vectors, docids)
+    with CorpusWriter(index) as corpus, open(module_path / "corpus.jsonl", "w") as lines:
         for number, docid in enumerate(docids):
             text = f"{THEMES[number % 5]} {number}\nsecond line of {docid}"
             corpus.add(Document(docid, text))
             lines.write(json.dumps({"id": docid, "text": text}) + "\n")
-    np.save(folder / "queries.npy", queries)
-    (folder / "queries.ids").write_text("".join(f"{qid}\n" for qid in QIDS))
-    topics = {qid: THEMES[place] for place, qid in enumerate(QIDS)}
-    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
-    (folder / "reversed.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in reversed(topics.items())))
-    found = Collection(folder, docids, vectors, queries)
-    best = {qid: found.brute_force()[qid] for qid in QIDS}
-    judged = [f"{qid} 0 {best[qid][place][0]} {grade}\n" for qid in QIDS for place, grade in ((0, 2), (4, 1), (9, 0))]
-    (folder / "qrels.txt").write_text("".join(judged))
+    write_queries(module_path / "queries.npy", QIDS, queries)
+    found = Collection(module_path, docids, vectors, queries)
+    best = found.brute_force()
+    judged = [(qid, best.ranked(qid)[place], grade) for qid in QIDS for place, grade in ((0, 2), (4, 1), (9, 0))]
+    write_judged(module_path, dict(zip(QIDS, THEMES, strict=True)), judged)
     return found
 
 
+Search = Callable[..., Run]
+
+
 @pytest.fixture
-def search(tmp_path: Path) -> Callable[..., Run]:
+def search(tmp_path: Path) -> Search:
     """Runs the command with `--output` and reads what it wrote."""
 
     def run(flags: list[str]) -> Run:
@@ -93,10 +90,6 @@ def search(tmp_path: Path) -> Callable[..., Run]:
         return Run.read(tmp_path / "out.txt")
 
     return run
-
-
-def ranking(run: Run) -> dict[str, list[str]]:
-    return {qid: run.ranked(qid) for qid in run}
 
 
 def reranked(collection: Collection, base: Run, params: RnnParams) -> dict[str, list[str]]:
@@ -108,16 +101,16 @@ def test_rows_without_ids_need_topics_beside_a_run(collection: Collection, tmp_p
     base, rows = tmp_path / "base.txt", tmp_path / "rows.npy"
     collection.brute_force().write(base)
     np.save(rows, collection.queries)
-    argv = ["--index", str(collection.folder / "index"), "--run", str(base), "--encoded-queries", str(rows)]
-    with pytest.raises(
-        InputError, match=r"--encoded-queries: the rows have no query ids; give --topics in their order"
-    ):
-        main([*argv, "--output", str(tmp_path / "out.txt")])
-    (tmp_path / "rows.ids").write_text("".join(f"{qid}\n" for qid in QIDS))
-    assert main([*argv, "--output", str(tmp_path / "out.txt")]) == 0
+    argv = (
+        f"--index {collection.folder}/index --run {base} --encoded-queries {rows} --output {tmp_path}/out.txt".split()
+    )
+    with refusal(r"--encoded-queries: the rows have no query ids; give --topics in their order"):
+        main(argv)
+    write_queries(rows, QIDS, collection.queries)
+    assert main(argv) == 0
 
 
-def test_dense_retrieval_is_brute_force(collection: Collection, search: Callable[..., Run]) -> None:
+def test_dense_retrieval_is_brute_force(collection: Collection, search: Search) -> None:
     found, expected = search(collection.dense("--rerank", "none")), collection.brute_force()
     assert ranking(found) == ranking(expected)
     assert list(found) == list(QIDS)
@@ -127,9 +120,7 @@ def test_dense_retrieval_is_brute_force(collection: Collection, search: Callable
 
 
 @pytest.mark.parametrize("form", ["trec", "msmarco"])
-def test_a_run_made_elsewhere_is_reranked(
-    collection: Collection, search: Callable[..., Run], tmp_path: Path, form: str
-) -> None:
+def test_a_run_made_elsewhere_is_reranked(collection: Collection, search: Search, tmp_path: Path, form: str) -> None:
     rng = np.random.default_rng(5)
     picked = {qid: rng.permutation(collection.docids)[:15].tolist() for qid in QIDS[:3]}
     base = Run.from_dict({qid: {docid: 1 / rank for rank, docid in enumerate(picked[qid], 1)} for qid in picked})
@@ -147,27 +138,24 @@ def test_rerankers_follow_each_other(
     monkeypatch.setattr(command, "SLOW", 0.0)  # phases of less than a millisecond are named too
     out = tmp_path / "out.txt"
     flags = ["--rerank", "prf:feedback=average,fb_docs=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
-    assert main([*collection.dense(*flags), "--qrels", collection.file("qrels.txt"), "--output", str(out)]) == 0
+    output = f"--qrels {collection.folder}/qrels.txt --output {out}".split()
+    assert main([*collection.dense(*flags), *output]) == 0
     printed = capsys.readouterr()
     said = r"reranking by prf SS, reranking by rnn SS, (kernel SS, )?writing SS, "
     assert re.search(said.replace("SS", r"[\d.]+ s"), printed.err)
     runs = [line.split("\t")[0] for line in printed.out.splitlines()]
     assert runs == ["run", *["+ prf"] * 2, *["+ prf + rnn"] * 2]
     assert out.read_text().split()[5] == "dense.prf.rnn"
-    with pytest.raises(InputError, match="--rerank none beside rnn"):
+    with refusal("--rerank none beside rnn"):
         main([*collection.dense("--rerank", "none", "--rerank", "rnn"), "--output", str(out)])
-
-
-def one_query(collection: Collection, tmp_path: Path, *more: str) -> list[str]:
-    np.save(tmp_path / "one.npy", collection.queries[:1])
-    flags = ["--index", collection.file("index"), "--encoded-queries", str(tmp_path / "one.npy")]
-    return [*flags, "--query", "river boat", *more]
 
 
 def test_one_query_in_a_pipe_is_tab_separated(
     collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(one_query(collection, tmp_path, "--show", "7")) == 0
+    np.save(tmp_path / "one.npy", collection.queries[:1])
+    flags = f"--index {collection.folder}/index --encoded-queries {tmp_path}/one.npy --show 7".split()
+    assert main([*flags, "--query", "river boat"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["rank", "moved", "docid", "score", "text"]
     base = collection.brute_force().ranked(QIDS[0])
@@ -223,7 +211,7 @@ def test_topics_that_were_not_searched_are_left_out_of_the_evaluation(
     assert "4 judged topics of 5 not searched and left out; measures are of the other 1\n" in printed.err
 
 
-def test_a_run_on_stdout(collection: Collection, search: Callable[..., Run], capfdbinary: Any, tmp_path: Path) -> None:
+def test_a_run_on_stdout(collection: Collection, search: Search, capfdbinary: Any, tmp_path: Path) -> None:
     search(collection.dense())
     capfdbinary.readouterr()
     assert main([*collection.dense(), "--output", "-"]) == 0
@@ -232,13 +220,9 @@ def test_a_run_on_stdout(collection: Collection, search: Callable[..., Run], cap
 
 @pytest.mark.model
 @pytest.mark.long
-def test_texts_are_encoded_by_the_encoder_of_the_index(
-    collection: Collection, search: Callable[..., Run], tmp_path: Path
-) -> None:
-    from rnnreranker.index.__main__ import main as make_index
-
-    assert make_index(["--documents", collection.file("corpus.jsonl"), "--output", str(tmp_path / "mine")]) == 0
-    flags = ["--index", str(tmp_path / "mine"), "--topics", collection.file("topics.tsv")]
+def test_texts_are_encoded_by_the_encoder_of_the_index(collection: Collection, search: Search, tmp_path: Path) -> None:
+    assert make_index(f"--documents {collection.folder}/corpus.jsonl --output {tmp_path}/mine".split()) == 0
+    flags = f"--index {tmp_path}/mine --topics {collection.folder}/topics.tsv".split()
     for extra in ([], ["--rerank", "none"]):
         found = search([*flags, *extra])
         for place, qid in enumerate(QIDS):
@@ -252,15 +236,10 @@ def test_texts_are_encoded_by_the_encoder_of_the_index(
 
 
 @pytest.fixture
-def words_too(collection: Collection, tmp_path: Path) -> list[str]:
+def words_too(jvm: None, collection: Collection, tmp_path: Path) -> list[str]:
     """The flags of a search of the collection's vectors and of a Lucene index of its texts."""
-    from rnnreranker.base.java import start_java
     from rnnreranker.parts.bm25.part import build_bm25
 
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
     build_bm25(collection.folder / "index" / "corpus", tmp_path / "lucene")
     return collection.dense("--bm25-index", str(tmp_path / "lucene"))
 
@@ -268,7 +247,7 @@ def words_too(collection: Collection, tmp_path: Path) -> list[str]:
 @pytest.mark.jvm
 @pytest.mark.parametrize("retriever", ["bm25", "hybrid", "dense+bm25"])
 def test_bm25_and_hybrid_candidates_are_reranked(
-    collection: Collection, words_too: list[str], search: Callable[..., Run], retriever: str
+    collection: Collection, words_too: list[str], search: Search, retriever: str
 ) -> None:
     flags = [*words_too, "--retriever", retriever]
     base = search([*flags, "--rerank", "none"])
@@ -288,7 +267,7 @@ def test_bm25_and_hybrid_candidates_are_reranked(
 def test_every_part_of_an_index_is_searched_by_default(
     collection: Collection,
     words_too: list[str],
-    search: Callable[..., Run],
+    search: Search,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -307,11 +286,11 @@ def test_every_part_of_an_index_is_searched_by_default(
 def test_an_index_of_words_alone_is_not_reranked_unless_that_is_asked_for(
     collection: Collection,
     words_too: list[str],
-    search: Callable[..., Run],
+    search: Search,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    flags = ["--index", str(tmp_path / "lucene"), "--topics", collection.file("topics.tsv")]
+    flags = f"--index {tmp_path}/lucene --topics {collection.folder}/topics.tsv".split()
     words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
     capsys.readouterr()
     assert ranking(search(flags)) == ranking(words)
@@ -319,15 +298,15 @@ def test_an_index_of_words_alone_is_not_reranked_unless_that_is_asked_for(
     assert capsys.readouterr().err.startswith(said)
     assert (tmp_path / "out.txt").read_text().split()[5] == "bm25.none"
     for asked in (["--rerank", "rnn"], ["--retriever", "bm25"], ["--explain", "q1"]):
-        with pytest.raises(InputError, match="no vectors in this index"):
+        with refusal("no vectors in this index"):
             main([*flags, "--output", str(tmp_path / "out.txt"), *asked])
 
 
 @pytest.mark.jvm
 def test_vectors_without_their_encoder_are_left_out(
-    collection: Collection, words_too: list[str], search: Callable[..., Run], capsys: pytest.CaptureFixture[str]
+    collection: Collection, words_too: list[str], search: Search, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["--index", collection.file("index"), "--topics", collection.file("topics.tsv"), *words_too[-2:]]
+    flags = [*f"--index {collection.folder}/index --topics {collection.folder}/topics.tsv".split(), *words_too[-2:]]
     described = Path(collection.file("index")) / "rnnreranker.json"
     described.write_text(
         json.dumps({"schema": 3, "parts": {"dense": {"encoder": {"name": "nobody/has-it", "settings": {}}}}})
@@ -350,7 +329,7 @@ def test_vectors_without_their_encoder_are_left_out(
 
 def test_words_without_java_are_left_out(
     collection: Collection,
-    search: Callable[..., Run],
+    search: Search,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -412,8 +391,7 @@ def _by_documents(collection: Collection, folder: Path, names: dict[str, str]) -
     index = folder / "index"
     shutil.copytree(collection.file("index"), index)
     write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 4)
-    flags = ["--index", str(index), "--encoded-queries", str(folder / "own.npy"), "--topics", str(folder / "own.tsv")]
-    return [*flags, "--hits", "12"]
+    return f"--index {index} --encoded-queries {folder}/own.npy --topics {folder}/own.tsv --hits 12".split()
 
 
 @pytest.mark.parametrize(
@@ -425,7 +403,7 @@ def _by_documents(collection: Collection, folder: Path, names: dict[str, str]) -
     ],
 )
 def test_a_query_that_is_a_document_is_left_out_of_its_own_run(
-    collection: Collection, search: Callable[..., Run], tmp_path: Path, more: list[str], capsys: Any
+    collection: Collection, search: Search, tmp_path: Path, more: list[str], capsys: Any
 ) -> None:
     """The rule of BEIR, `corpus_id != query_id`, holds before anything reads the run; `hits` stay."""
     flags = _by_documents(collection, tmp_path, {docid: docid for docid in collection.docids[:5]})
@@ -471,15 +449,14 @@ def test_query_vectors_are_compared_with_a_run_of_words(tmp_path: Path, capsys: 
     with open(tmp_path / "docs.jsonl", "w") as lines:
         for row, spot in enumerate(spots.tolist()):
             lines.write(json.dumps({"id": f"d{row}", "contents": f"word{row // 6} text{row}", "vector": spot}) + "\n")
-    (tmp_path / "topics.tsv").write_text("".join(f"q{topic}\tword{topic}\n" for topic in range(40)))
-    documents = ["--documents", str(tmp_path / "docs.jsonl"), "--parts", "dense,terms"]
-    assert make_index([*documents, "--output", str(tmp_path / "index")]) == 0
-    flags = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
+    write_texts(tmp_path / "topics.tsv", {f"q{topic}": f"word{topic}" for topic in range(40)})
+    making = f"--documents {tmp_path}/docs.jsonl --parts dense,terms --output {tmp_path}/index"
+    assert make_index(making.split()) == 0
+    flags = f"--index {tmp_path}/index --topics {tmp_path}/topics.tsv --retriever tf-idf+dense --fuse minmax"
     for name, queries in (("true", spots[::6]), ("others", spots[::6][rng.permutation(40)])):
         np.save(tmp_path / f"{name}.npy", queries.astype(np.float32))
-        flags[4:] = ["--encoded-queries", str(tmp_path / f"{name}.npy"), "--output", str(tmp_path / "out.txt")]
         capsys.readouterr()
-        assert main([*flags, "--retriever", "tf-idf+dense", "--fuse", "minmax"]) == 0
+        assert main(f"{flags} --encoded-queries {tmp_path}/{name}.npy --output {tmp_path}/out.txt".split()) == 0
         said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: query and document")]
         assert len(said) == (name == "others")
 
@@ -492,10 +469,10 @@ def test_a_question_passes_through_few_functions(tmp_path: Path) -> None:
     """
     vectors = np.random.default_rng(4).normal(size=(9, 4))
     rows = [{"id": f"d{row}", "contents": f"word{row % 3}", "vector": one} for row, one in enumerate(vectors.tolist())]
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "docs.jsonl", map(json.dumps, rows))
     np.save(tmp_path / "query.npy", vectors[:1].astype(np.float32))
-    index, text = str(tmp_path / "index"), "word1 of all"
-    assert make_index(["--documents", str(tmp_path / "docs.jsonl"), "--parts", "dense,terms", "--output", index]) == 0
+    making, text = f"--documents {tmp_path}/docs.jsonl --parts dense,terms --output {tmp_path}/index", "word1 of all"
+    assert make_index(making.split()) == 0
     package, passed = str(Path(rnnreranker.__file__).parent), set[str]()
 
     def carries(value: Any) -> bool:
@@ -510,10 +487,10 @@ def test_a_question_passes_through_few_functions(tmp_path: Path) -> None:
             if seen and not code.co_filename.startswith(apart) and "<locals>" not in code.co_qualname:
                 passed.add(code.co_qualname)
 
-    flags = ["--retriever", "bm25s+dense", "--encoded-queries", str(tmp_path / "query.npy"), "--query", text]
+    flags = f"--index {tmp_path}/index --retriever bm25s+dense --encoded-queries {tmp_path}/query.npy --query"
     sys.setprofile(trace)
     try:
-        assert main(["--index", index, *flags]) == 0
+        assert main([*flags.split(), text]) == 0
     finally:
         sys.setprofile(None)
     assert {"main", "Pipeline.stages", "fuse", "Reranker.rerank", "show_results"} <= passed

@@ -13,14 +13,12 @@ import pytest
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'rnnreranker[serve]'")
 
 import serve_world
-from browser import CHROMIUM, Browser
+from browser import Browser
 from serve_world import running
 
 from rnnreranker import open_index
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.request import ServeRequest
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: install it to test the page")
 
 world, one_home, request_of = serve_world.world, serve_world.one_home, serve_world.request_of
 DOCIDS = "[...document.querySelectorAll('#{table} tbody tr')].map(row => row.dataset.docid)"
@@ -38,13 +36,6 @@ def address(request_of: ServeRequest) -> Iterator[str]:
     collection.warm()
     with running(collection) as where:
         yield where
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    opened = Browser(tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.close()
 
 
 def change(browser: Browser, name: str, value: str, event: str = "input") -> None:

@@ -7,20 +7,18 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe import violations
-from browser import CHROMIUM, Browser
+from browser import Browser
 from filelock import FileLock
+from places import DOCS
 from site_links import Page, loaded_from_elsewhere, lost_links
 
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.base.private import flags_of_parser
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs"
 EXAMPLES = [path for path in sorted(DOCS.rglob("*.md")) if ">>> " in path.read_text(encoding="utf-8")]
 SHOWN = {  # one page of each sort
     "landing": "index.html",
@@ -28,6 +26,8 @@ SHOWN = {  # one page of each sort
     "command": "reference/commands/search.html",
     "name": "reference/python/rnnreranker.RnnParams.html",
     "evidence": "first-stages.html",
+    "matrix": "matrix/index.html",
+    "paper": "matrix/paper-003.html",
 }
 
 
@@ -103,15 +103,6 @@ def test_examples_of_a_page_give_what_it_says(
     assert example.examples
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(example)
     assert capsys.readouterr().out == ""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine: install it to test the pages")
-    opened = Browser(tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.close()
 
 
 @pytest.mark.long

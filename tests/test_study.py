@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import pytest
 from query_sets import write_index, write_judged
+from refusals import refusal
 from tiny_encoder import make_encoder
 
 from rnnreranker import open_index
@@ -49,7 +50,7 @@ def test_folds_test_every_query_once_and_never_train_on_it() -> None:
     assert any(not a.positives.equals(b.positives) for a, b in zip(tasks, others, strict=True))
     every = StudyRequest("i", TOPICS, QRELS, folds=3, seeds=1, all_positives=True)
     assert tasks_of(every, TOPICS, QRELS)[0][0].positives["query_id"].value_counts().unique().tolist() == [2]
-    with pytest.raises(InputError, match="folds=11: expected at least 2, and at most one per query"):
+    with refusal("folds=11: expected at least 2, and at most one per query"):
         fold_tasks(11, 1)
 
 
@@ -79,7 +80,7 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
         ("mass=shar", "mass='shar': expected one of own, evidence, share"),
         ("label_preset=coder-tas-b", "label_preset: a study takes none"),
     ):
-        with pytest.raises(InputError, match=said):
+        with refusal(said):
             arms_of(f"a:labels=joint:{wrong}")
 
 
@@ -159,7 +160,7 @@ def test_rows_average_seeds_before_comparing() -> None:
     gap = rows["CODER + mixed", "all"]["against"]["CODER"]
     assert [gap[name] for name in ("difference", "low", "high")] == pytest.approx([0.1, 0, 0.2])
     assert table["CODER"].round(4).to_dict() == {"nDCG@10": {"a": 0.6, "b": 0.4}}
-    with pytest.raises(InputError, match="not tested on the same queries"):
+    with refusal("not tested on the same queries"):
         per_query([*records, record("other", 0, {"a": 1.0})])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import math
 import re
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from query_sets import write_texts
+from refusals import refusal
 from scipy.sparse import csr_matrix
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
@@ -48,10 +48,8 @@ TOPICS = {
 def indexed(folder: Path, texts: dict[str, str], *flags: str) -> Path:
     """The folder of an index of texts, made by the command."""
     folder.mkdir(exist_ok=True)
-    documents = folder / "docs.jsonl"
-    documents.write_text("".join(json.dumps({"id": docid, "text": text}) + "\n" for docid, text in texts.items()))
-    arguments = ["--documents", str(documents), "--output", str(folder / "index"), "--parts", "terms", *flags]
-    assert index(arguments) == 0
+    documents = write_texts(folder / "docs.tsv", texts)
+    assert index([*f"--documents {documents} --output {folder}/index --parts terms".split(), *flags]) == 0
     return folder / "index"
 
 
@@ -73,7 +71,7 @@ def in_order(scores: dict[str, float], hits: int = 1000) -> list[tuple[str, floa
 def check_same(run: Run, expected: dict[str, list[tuple[str, float]]]) -> None:
     assert list(run) == list(expected)
     for qid, pairs in expected.items():
-        assert [docid for docid, _ in run[qid]] == [docid for docid, _ in pairs]
+        assert run.ranked(qid) == [docid for docid, _ in pairs]
         np.testing.assert_allclose([score for _, score in run[qid]], [score for _, score in pairs], rtol=1e-6)
 
 
@@ -143,8 +141,8 @@ def test_chinese_words(tmp_path: Path) -> None:
     assert {"北京大学", "北京", "大学", "2024", "dna"} < set(source.vocabulary)
     for method in ("tf-idf", "bm25s"):
         run = retrieved(path, {"q": "北京下雨吗", "r": "dna 2024年？"}, method=method)
-        assert [docid for docid, _ in run["q"]] == ["b"]  # 北京大学 is a word of its own
-        assert [docid for docid, _ in run["r"]] == ["d"]
+        assert run.ranked("q") == ["b"]  # 北京大学 is a word of its own
+        assert run.ranked("r") == ["d"]
     assert describe(path)["parts"]["terms"]["settings"] == {"language": "zh", "stemmer": "none"}
     assert describe(path)["parts"]["terms"]["encoder"]["name"] == f"jieba {importlib.metadata.version('jieba')}"
 
@@ -159,20 +157,20 @@ def test_chinese_words(tmp_path: Path) -> None:
 def test_what_no_words_can_be_counted_of(tmp_path: Path, flags: list[str], message: str) -> None:
     documents = tmp_path / "docs.jsonl"
     documents.write_text('{"id": "a", "text": "…"}\n{"id": "b", "text": "。！"}\n')
-    arguments = ["--documents", str(documents), "--output", str(tmp_path / "out"), "--parts", "terms"]
-    with pytest.raises(InputError, match=re.escape(message)):
+    arguments = f"--documents {documents} --output {tmp_path}/out --parts terms".split()
+    with refusal(re.escape(message)):
         index([*arguments, *flags])
     assert not (tmp_path / "out").exists()
 
 
 def test_search_by_tf_idf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, topics, output = indexed(tmp_path, made_up()), tmp_path / "topics.tsv", tmp_path / "run.txt"
-    topics.write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
-    flags = ["--index", str(path), "--rerank", "none", "--retriever"]
-    assert search([*flags, "tf-idf:variant=paper", "--topics", str(topics), "--output", str(output)]) == 0
+    write_texts(topics, TOPICS)
+    flags = f"--index {path} --rerank none --retriever tf-idf"
+    assert search(f"{flags}:variant=paper --topics {topics} --output {output}".split()) == 0
     found, expected = Run.read(output), retrieved(path, TOPICS, variant="paper")
     ranked = ({qid: [docid for docid, _ in run[qid]] for qid in run if run[qid]} for run in (found, expected))
     assert next(ranked) == next(ranked)
     capsys.readouterr()
-    assert search([*flags, "tf-idf", "--query", "rain"]) == 0
+    assert search(f"{flags} --query rain".split()) == 0
     assert "rain" in capsys.readouterr().out

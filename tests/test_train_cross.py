@@ -10,15 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from query_sets import write_lines
+from refusals import refusal
 from tiny_encoder import (
     make_documents,
     make_group_inputs,
     make_text_labels,
     make_topics,
+    record_of,
     train_words,
 )
 
-from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.errors import ParameterError
 from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
@@ -71,8 +74,6 @@ def test_queries_without_enough_negatives_are_left_out(caplog: pytest.LogCapture
     with caplog.at_level(logging.INFO, logger="rnnreranker"):
         assert [one.qid for one in enough(pools, 4, 100)] == ["a"]
     assert "1 query without 3 negatives for a group of 4 left out" in caplog.text
-    with pytest.raises(InputError, match="no query has 4 negatives for a group of 5: the most that one has is 3"):
-        enough(pools, 5, 100)
 
 
 def test_mined_negatives_of_a_query_are_one_pool(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path
         assert np.allclose(own.score(pairs).scores, scores, atol=1e-5)
         losses.append(float(torch.logsumexp(scores, 0) - scores[int(np.flatnonzero(one.positive)[0])]))
     assert found.measures["loss"] == pytest.approx(np.mean(losses), abs=1e-5)
-    record = json.loads((tmp_path / "out" / "training.json").read_text())
+    record = record_of(tmp_path / "out")
     assert record["params"]["group_size"] == 4
     assert record["history"] == list(found.history)
     assert not (tmp_path / "out.checkpoints").exists()
@@ -113,10 +114,10 @@ def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
     assert "nDCG@10\tbefore" in said.out
     assert "of 3 is best on validation nDCG@10 (3 queries)" in said.err
     assert "warning: 3 validation queries, fewer than 100: which step is best is mostly chance" in said.err
-    record = json.loads((world / "out" / "training.json").read_text())
+    record = record_of(world / "out")
     assert (record["model"], record["params"]["loss"]) == ("cross", "bce")
     assert record["labels"] == {"method": "words in common"}
-    unmoved = ["--learning-rate", "1e-30", "--output", str(world / "unmoved")]
+    unmoved = f"--learning-rate 1e-30 --output {world}/unmoved".split()
     assert main([*command(world, tiny, *labels), *unmoved]) == 0
     assert f"no step was better than the start, so {world / 'unmoved'} is the start" in capsys.readouterr().err
 
@@ -125,11 +126,10 @@ def write_rows(world: Path) -> None:
     """negatives.tsv with ids and negatives.jsonl with texts, of all queries."""
     topics, documents = make_topics(), make_documents()
     rows = [(one.qid, *one.docids[:5]) for one in make_text_labels()]
-    (world / "negatives.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    write_lines(world / "negatives.tsv", map("\t".join, rows))
     names = ["anchor", "positive", *(f"negative_{n}" for n in range(1, 5))]
     texts = [(topics[row[0]], *(documents[docid] for docid in row[1:])) for row in rows]
-    lines = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in texts)
-    (world / "negatives.jsonl").write_text("".join(lines))
+    write_lines(world / "negatives.jsonl", (json.dumps(dict(zip(names, row, strict=True))) for row in texts))
 
 
 @pytest.mark.long
@@ -138,7 +138,7 @@ def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys
     for name in ("negatives.tsv", "negatives.jsonl"):
         assert main(command(world, tiny, "--negatives", str(world / name))) == 0
         assert "(3 queries)" in capsys.readouterr().err
-    with pytest.raises(InputError, match="loss margin-mse: needs targets of the negatives"):
+    with refusal("loss margin-mse: needs targets of the negatives"):
         main(command(world, tiny, "--negatives", str(world / "negatives.tsv"), "--loss", "margin-mse"))
 
 
@@ -146,7 +146,7 @@ def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys
 def test_texts_that_are_missing_and_losses_that_are_no_numbers(world: Path, tiny: Path, tmp_path: Path) -> None:
     documents = (world / "documents.jsonl").read_text().splitlines(keepends=True)
     (world / "documents.jsonl").write_text("".join(documents[:40]))
-    with pytest.raises(InputError, match=r"\d+ documents without a text \(first: d\d+"):
+    with refusal(r"\d+ documents without a text \(first: d\d+"):
         main(command(world, tiny, "--labels", str(world / "labels.parquet")))
     with pytest.raises(ParameterError, match="the loss is nan; try a lower learning_rate"):
         trained(tiny, tmp_path / "out", replace(QUICK, learning_rate=1e30))

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find, make_params
 from rnnreranker.encode.kinds import Encoder
@@ -26,12 +26,11 @@ from tests.tiny_encoder import (
     make_documents,
     make_group_inputs,
     make_topics,
+    record_of,
     train_words,
 )
 
 pytest.importorskip("sentence_transformers")
-
-QUICK = DualParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
 
 
 def distance(alpha: float, scores: list[float], labels: list[float], positive: list[int], valid: list[int]) -> float:
@@ -74,7 +73,7 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: 
     """Of the cosines of averaged tokens; documents of other groups have the labels that the query's labels give."""
     from rnnreranker.train.text import DualLearner
 
-    params = replace(QUICK, towers=towers, in_batch_negatives=wide)
+    params = DualParams(towers=towers, in_batch_negatives=wide)
     found = DualLearner(Start(str(tiny)), params, inputs(), "cpu")
     found.model.eval()
     first = labels([0.9, 0.3, 0.6, 0.2], [1, 0, 0, 1])
@@ -101,9 +100,9 @@ def test_a_named_model_keeps_its_prompts(tiny: Path, monkeypatch: pytest.MonkeyP
     from rnnreranker.train.text import DualLearner
 
     monkeypatch.setattr("rnnreranker.encode.model_folder._from_hub", lambda *hub: tiny)
-    given = DualLearner(Start("multilingual-e5-small", {"query_prompt": "w1 "}), QUICK, inputs(), "cpu")
+    given = DualLearner(Start("multilingual-e5-small", {"query_prompt": "w1 "}), DualParams(), inputs(), "cpu")
     assert given.model.prompts == {"query": "w1 ", "document": "passage: "}
-    found = DualLearner(Start("multilingual-e5-small"), QUICK, inputs(), "cpu")
+    found = DualLearner(Start("multilingual-e5-small"), DualParams(), inputs(), "cpu")
     assert found.model.prompts == Encoder.load("multilingual-e5-small").prompts
     assert found.model.prompts == {"query": "query: ", "document": "passage: "}
 
@@ -124,7 +123,7 @@ def test_random_negatives_of_a_file_of_texts_are_refused(tmp_path: Path) -> None
     request = TrainRequest("out", "dual:group_size=2,depth=1", **given)  # type: ignore[arg-type]
     assert len(load_groups(request, request.training.params).pools) == 8
     request = replace(request, model="dual:group_size=2,negatives_from=random")
-    with pytest.raises(InputError, match=r"n\.jsonl: has texts; negatives_from=random draws docids of a collection"):
+    with refusal(r"n\.jsonl: has texts; negatives_from=random draws docids of a collection"):
         load_groups(request, request.training.params)
 
 
@@ -172,7 +171,7 @@ def test_a_query_has_as_many_random_documents_as_it_has_candidates() -> None:
 
 
 def command(world: Path, tiny: Path, *argv: str) -> list[str]:
-    few = ("--labels", str(world / "labels.parquet"), "--batch-size", "6", "--max-steps", "2")
+    few = f"--labels {world}/labels.parquet --batch-size 6 --max-steps 2".split()
     return train_words("dual", world, tiny, *few, *argv)
 
 
@@ -183,18 +182,17 @@ def test_what_is_trained_indexes_and_searches(world: Path, tiny: Path, capsys: p
     said = capsys.readouterr().err.splitlines()  # no bar of a library
     assert len(said) == 2
     assert said[0].startswith("warning: 3 validation queries, fewer than 100: which step is best is mostly chance")
-    record = json.loads((world / "out" / "training.json").read_text())
+    record = record_of(world / "out")
     settings = record["params"]
     assert (record["model"], settings["alpha"], settings["max_length"]) == ("dual", 0.2, 64)
-    out = str(world / "out")
-    made = ["--documents", str(world / "documents.jsonl"), "--parts", "dense", "--encoder", out]
-    assert index([*made, "--output", str(world / "index")]) == 0
-    asked = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--rerank", "none"]
-    assert search([*asked, "--output", str(world / "run.txt"), "--hits", "3"]) == 0
-    encoder, (qid, text) = Encoder.load(out), next(iter(make_topics().items()))
+    making = f"--documents {world}/documents.jsonl --parts dense --encoder {world}/out --output {world}/index"
+    assert index(making.split()) == 0
+    asking = f"--index {world}/index --topics {world}/topics.tsv --rerank none --output {world}/run.txt --hits 3"
+    assert search(asking.split()) == 0
+    encoder, (qid, text) = Encoder.load(f"{world}/out"), next(iter(make_topics().items()))
     scores = encoder.encode(list(make_documents().values()), what="documents") @ encoder.encode([text])[0]
     found = Run.read(world / "run.txt")[qid]
     np.testing.assert_allclose([score for _, score in found], np.sort(scores)[::-1][:3], atol=1e-3)
     np.testing.assert_allclose(np.linalg.norm(encoder.encode([text])), 1, atol=1e-5)
-    with pytest.raises(InputError, match="out: cannot be loaded as a dual encoder"):  # two towers are no start
+    with refusal("out: cannot be loaded as a dual encoder"):  # two towers are no start
         main(command(world, world / "out", "--output", str(world / "more")))

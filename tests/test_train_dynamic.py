@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from labelers import make_labeler, soft_labels
-from tiny_encoder import make_qrels, make_queries, make_run, make_source, make_topics, train_encoder
+from refusals import refusal
+from tiny_encoder import make_qrels, make_queries, make_run, make_topics, train_encoder
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels import LabelParams, SoftLabels
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
@@ -22,11 +22,6 @@ from rnnreranker.train.request import Start
 
 RNN = RnnParams(context=10, k=4, k_exp=2)
 PARAMS = TrainParams(candidates=11, refresh_every=4)
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> VectorSource:
-    return make_source(tmp_path_factory.mktemp("source"))
 
 
 def made(source: VectorSource, method: str, queries: QueryVectors, run: Run) -> SoftLabels:
@@ -86,5 +81,5 @@ def test_labels_must_say_how_they_were_made(tiny: Path, source: VectorSource, tm
     of_graph = {"method": "evidence", "from": "neighbours"}
     for metadata, said in (({}, "do not say how they were made"), (of_graph, "needs neighbours, which were not given")):
         labels = soft_labels(["q1", "q2"], [["d1"]] * 2, [[1]] * 2, [[1]] * 2, [[True]] * 2, metadata)
-        with pytest.raises(InputError, match=said):
+        with refusal(said):
             train_encoder(labels, source, make_topics(), str(tiny), tmp_path / "out", PARAMS, pooling="mean")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +10,11 @@ import pytest
 import torch
 import transformers
 from labelers import soft_labels
-from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, WORDS, make_source, make_topics, train_encoder
+from query_sets import write_texts
+from refusals import refusal
+from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, WORDS, make_source, make_topics, record_of, train_encoder
 
-from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.base.errors import DataWarning
 from rnnreranker.encode import Encoder
 from rnnreranker.encode.coder import load_query_encoder, write_encoder
 from rnnreranker.index.opening import Index
@@ -23,16 +24,6 @@ from rnnreranker.train.coder import CandidateVectors, CoderInputs, CoderLearner,
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start, TrainRequest
 from rnnreranker.train.trainer import FitTrainer, ranking_measures
-
-
-@pytest.fixture(scope="module")
-def topics() -> dict[str, str]:
-    return make_topics()
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> VectorSource:
-    return make_source(tmp_path_factory.mktemp("source"))
 
 
 def make_labels(qids: range = range(QUERIES)) -> SoftLabels:
@@ -79,20 +70,21 @@ def test_a_training_begins_with_the_encoder_of_the_index(tiny: Path) -> None:
 
 
 def test_a_step_has_as_many_queries_with_several_gpus(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transformers.TrainingArguments, "n_gpu", property(lambda self: 2))
-    learner = CoderLearner(Start(str(tiny), {"pooling": "mean"}), QUICK, CoderInputs(make_labels(), source, topics))
+    inputs = CoderInputs(make_labels(), source, make_topics())
+    learner = CoderLearner(Start(str(tiny), {"pooling": "mean"}), QUICK, inputs)
     assert FitTrainer(learner, tmp_path, "cpu").args.train_batch_size == QUICK.batch_size
 
 
 @pytest.mark.long
-def test_one_step_equals_a_plain_loop(tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path) -> None:
+def test_one_step_equals_a_plain_loop(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
     params = TrainParams(
         batch_size=24, max_steps=1, learning_rate=0.05, dropout=0.0, warmup=0.0, weight_decay=0.1, clip=0.05,
         key_measure="loss", epsilon=1e-7,
     )  # fmt: skip
-    labels = make_labels()
+    labels, topics = make_labels(), make_topics()
     train_encoder(
         labels, source, topics, str(tiny), tmp_path / "out", params, validation=_renamed(labels, topics), pooling="mean"
     )
@@ -132,50 +124,49 @@ def _renamed(labels: SoftLabels, topics: dict[str, str]) -> SoftLabels:
 
 
 def test_the_command_trains_and_says_what_came_of_it(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rnnreranker.train.__main__ import main
 
     make_source(tmp_path / "index")
     make_labels().write(tmp_path / "labels.parquet")
-    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
-    argv = ["--labels", str(tmp_path / "labels.parquet"), "--index", str(tmp_path / "index"), "--topics"]
-    argv += [str(tmp_path / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean", "--device", "cpu"]
+    write_texts(tmp_path / "topics.tsv", make_topics())
     out = tmp_path / "out"
-    assert main([*argv, "--output", str(out), "--epochs", "1"]) == 0
+    argv = f"--labels {tmp_path}/labels.parquet --index {tmp_path}/index --topics {tmp_path}/topics.tsv".split()
+    argv += f"--encoder {tiny}:pooling=mean --device cpu --output {out}".split()
+    assert main([*argv, "--epochs", "1"]) == 0
     assert "nDCG@10\tbefore" in capsys.readouterr().out
-    record = json.loads((out / "training.json").read_text())
+    record = record_of(out)
     assert record["params"]["epochs"] == 1
     assert record["training_queries"] == 21
     assert record["validation_queries"] == 3
     assert len(record["positives"]["before"]) == 3
     (out / "training.json").unlink()
-    with pytest.raises(InputError, match="did not write"):
-        main([*argv, "--output", str(out)])
+    with refusal("did not write"):
+        main(argv)
 
 
 @pytest.mark.long
 def test_labels_of_another_index_need_a_word(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny: Path, source: VectorSource, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rnnreranker.train.__main__ import main
 
     narrow = make_source(tmp_path / "index", 20)
-    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
-    files = {"other": str(tmp_path / "other.parquet")}
-    replace(make_labels(), metadata={"method": "evidence", "index": source.fingerprint}).write(files["other"])
-    argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
-    argv += ["--encoder", f"{tiny}:pooling=mean", "--device", "cpu", "--max-steps", "1"]
-    output = ["--output", str(tmp_path / "out")]
+    write_texts(tmp_path / "topics.tsv", make_topics())
+    made_of = {"method": "evidence", "index": source.fingerprint}
+    replace(make_labels(), metadata=made_of).write(tmp_path / "other.parquet")
+    argv = f"--index {tmp_path}/index --topics {tmp_path}/topics.tsv --labels {tmp_path}/other.parquet".split()
+    argv += f"--encoder {tiny}:pooling=mean --device cpu --max-steps 1 --output {tmp_path}/out".split()
     said = (
         rf"other\.parquet: made from {source.fingerprint[:8]}\.\.\., the vectors of --index {tmp_path / 'index'} are "
         rf"{narrow.fingerprint[:8]}\.\.\.; give the index of the labels, or --other-index"
     )
-    with pytest.raises(InputError, match=said):
-        main([*argv, *output, "--labels", files["other"]])
+    with refusal(said):
+        main(argv)
     assert not (tmp_path / "out").exists()
     added = "its vectors have 32 dimensions, the index has 20: a projection is added and trained with it\n"
-    assert main([*argv, *output, "--labels", files["other"], "--other-index"]) == 0
+    assert main([*argv, "--other-index"]) == 0
     assert capsys.readouterr().err.count(added) == 1
 
 
@@ -191,14 +182,14 @@ def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source:
     assert np.allclose(vectors[positions[0, :2]], source.fetch(np.array([5, 1])), atol=2e-3)
 
 
-def test_candidates_that_the_index_lacks_are_reported(tiny: Path, source: VectorSource, topics: dict[str, str]) -> None:
+def test_candidates_that_the_index_lacks_are_reported(tiny: Path, source: VectorSource) -> None:
     docids = [["d1", "gone", "d2"], ["lost", "d2", "d3"], ["d3", "d4", "d5"], ["d6", "d7", "d8"]]
     qids, first = [f"q{number}" for number in range(4)], [[True, False, False]] * 4
     labels = soft_labels(qids, docids, [[1, 0, 0]] * 4, [[1, 0, 0]] * 4, first, {"method": "hard"})
     params, start = TrainParams(validation_share=0.25), Start(str(tiny), {"pooling": "mean"})
     said = "lacks 2 candidates of the labels, 1 of them positive; left out: 1 query of 4;"
     with pytest.warns(DataWarning, match=said):
-        CoderLearner(start, params, CoderInputs(labels, source, topics))
+        CoderLearner(start, params, CoderInputs(labels, source, make_topics()))
 
 
 def test_ranks_and_measures() -> None:
@@ -215,26 +206,26 @@ def test_ranks_and_measures() -> None:
 
 
 @pytest.mark.long
-def test_frozen_layers_stay(tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path) -> None:
+def test_frozen_layers_stay(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
     from transformers import AutoModel
 
     params = TrainParams(
         batch_size=8, epochs=4, learning_rate=0.05, dropout=0.0, warmup=0.0, frozen_layers=1, key_measure="loss"
     )  # fmt: skip
-    found = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "out", params, pooling="mean")
+    found = train_encoder(make_labels(), source, make_topics(), str(tiny), tmp_path / "out", params, pooling="mean")
     assert found.best_step > 0
     start = dict(AutoModel.from_pretrained(tiny).named_parameters())
     end = dict(AutoModel.from_pretrained(tmp_path / "out").named_parameters())
     moved = {name for name in start if not torch.equal(start[name], end[name])}
     assert moved
     assert all(name.startswith("encoder.layer.1.") for name in moved)
-    with pytest.raises(InputError, match=r"frozen_layers=3.*has 2 layers"):
+    with refusal(r"frozen_layers=3.*has 2 layers"):
         start_encoder(Start(str(tiny), {"pooling": "mean"}), DIMENSION, TrainParams(frozen_layers=3))
 
 
 @pytest.mark.long
-def test_neutrality_draws_scores(tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path) -> None:
-    labels = make_labels()
+def test_neutrality_draws_scores(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
+    labels, topics = make_labels(), make_topics()
     neutral = {f"d{number}": float(number % 2) for number in range(DOCUMENTS)} | {"of another index": 0.5}
     plain, drawn = (
         train_encoder(
@@ -250,12 +241,12 @@ def test_neutrality_draws_scores(tiny: Path, source: VectorSource, topics: dict[
 
 @pytest.mark.long
 def test_a_training_that_ended_is_not_trained_on(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rnnreranker.train import coder
 
     chosen = replace(QUICK, patience=1, key_measure="RR@10", learning_rate=1e-9)
-    whole = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "whole", chosen, pooling="mean")
+    whole = train_encoder(make_labels(), source, make_topics(), str(tiny), tmp_path / "whole", chosen, pooling="mean")
 
     def full(*_: object) -> None:
         raise OSError("no space left")
@@ -263,8 +254,8 @@ def test_a_training_that_ended_is_not_trained_on(
     with monkeypatch.context() as patch:
         patch.setattr(coder, "write_encoder", full)
         with pytest.raises(OSError, match="no space left"):
-            train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")
-    again = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")
+            train_encoder(make_labels(), source, make_topics(), str(tiny), tmp_path / "again", chosen, pooling="mean")
+    again = train_encoder(make_labels(), source, make_topics(), str(tiny), tmp_path / "again", chosen, pooling="mean")
     assert again.record == whole.record
     assert (again.steps, again.history) == (whole.steps, whole.history)
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "again")]

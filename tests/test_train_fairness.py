@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.train.fairness import CUTOFFS, neutrality, neutrality_of, ranking_fairness
 
 
@@ -27,11 +27,11 @@ def test_golden(shared: Path) -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(InputError, match="without background documents: q"):
+    with refusal("without background documents: q"):
         ranking_fairness({"q": ["a"]}, {}, {})
-    with pytest.raises(InputError, match="no neutrality of document 'a'"):
+    with refusal("no neutrality of document 'a'"):
         ranking_fairness({"q": ["a"]}, {"q": ["b"]}, {"b": 1})
-    with pytest.raises(InputError, match="no ranking"):
+    with refusal("no ranking"):
         ranking_fairness({}, {}, {})
 
 
@@ -40,5 +40,5 @@ def test_neutrality_files(tmp_path: Path) -> None:
     path.write_text("d1\t0.5\nd2\t1\n")
     assert neutrality_of(path) == {"d1": 0.5, "d2": 1.0}
     path.write_text("d1\t0.5\nd2 1\nd3\t2\n")
-    with pytest.raises(InputError, match=r"neutral.tsv:2: 'd2 1', expected"):
+    with refusal(r"neutral.tsv:2: 'd2 1', expected"):
         neutrality_of(path)

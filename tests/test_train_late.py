@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import string
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +13,18 @@ import torch
 from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.labels.soft import Labels
-from rnnreranker.train.groups import Group, GroupInputs
+from rnnreranker.train.groups import GroupInputs
 from rnnreranker.train.params import LateParams
 from rnnreranker.train.request import Start
 from rnnreranker.train.text import LateLearner, late_scores
 from tests.tiny_encoder import (
     WORDS,
     make_encoder,
+    make_group,
 )
 
 pytest.importorskip("sentence_transformers")
 
-QUICK = LateParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
 TOPICS = {"q1": "w1 , w2", "q2": "w3 w4 w5 w6 w7 w8 w9 w10 w11 w12", "q3": "w5", "q4": "  "}
 TEXTS = {
     "d1": "w1 w2 , w3 .",
@@ -54,11 +53,6 @@ def tiny(transformer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "base"
 
 
-def group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[str]) -> Group:
-    given = np.array(targets, dtype=np.float32)
-    return Group(Labels(qid, list(docids), given, given, np.arange(len(docids)) == 0), docids, known)
-
-
 def learner(tiny: Path, params: LateParams) -> LateLearner:
     made = LateLearner(Start(str(tiny)), params, GroupInputs([], [], TOPICS, TEXTS, {}), "cpu")
     made.model.eval()
@@ -66,10 +60,10 @@ def learner(tiny: Path, params: LateParams) -> LateLearner:
 
 
 GROUPS = [
-    group("q1", ("d1", "d2"), [1, 0], {"d1"}),
-    group("q2", ("d6", "d4"), [1, 0], {"d6", "d3"}),
-    group("q3", ("d3", "d5"), [1, 0], {"d3"}),
-    group("q4", ("d1", "d6"), [1, 0], {"d1"}),
+    make_group("q1", ("d1", "d2"), [1, 0], {"d1"}),
+    make_group("q2", ("d6", "d4"), [1, 0], {"d6", "d3"}),
+    make_group("q3", ("d3", "d5"), [1, 0], {"d3"}),
+    make_group("q4", ("d1", "d6"), [1, 0], {"d1"}),
 ]
 DOCIDS = ["d1", "d2", "d6", "d4", "d3", "d5"]  # in the order of the groups
 
@@ -97,7 +91,7 @@ def test_training_scores_are_those_of_the_product_token_by_token(
     tiny: Path, similarity: str, lengths: dict[str, int]
 ) -> None:
     """Padding, punctuation, [MASK] of queries, cut texts, and texts without tokens on either side."""
-    found = learner(tiny, replace(QUICK, similarity=similarity, **lengths))  # type: ignore[arg-type]
+    found = learner(tiny, LateParams(similarity=similarity, **lengths))  # type: ignore[arg-type]
     with torch.no_grad():
         batch = found.batch(GROUPS)
         scores = found.scores(**batch["features"])
@@ -111,7 +105,7 @@ def test_training_scores_are_those_of_the_product_token_by_token(
 def test_scores_of_validation_are_those_of_training(tiny: Path) -> None:
     rows = [("q1", DOCIDS), ("q3", DOCIDS[::-1]), ("q2", DOCIDS[:3]), ("q4", DOCIDS)]
     lists = [Labels(qid, own, np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own), bool)) for qid, own in rows]
-    found, expected = learner(tiny, replace(QUICK, similarity="l2")), plain(tiny, "l2")
+    found, expected = learner(tiny, LateParams(similarity="l2")), plain(tiny, "l2")
     with torch.no_grad():
         scored = [one for start in range(0, len(lists), 2) for one in found.scored(lists[start : start + 2])]
     for (qid, own), one in zip(rows, scored, strict=True):
@@ -154,11 +148,11 @@ def divergence(targets: list[float], scores: np.ndarray) -> float:
 
 def test_divergence_from_a_teacher_over_pairs_and_the_loss_over_the_batch(tiny: Path) -> None:
     pairs_of = zip(GROUPS[:3], TEACHER, strict=True)
-    groups = [group(one.qid, tuple(one.docids), own, set(one.known)) for one, own in pairs_of]
+    groups = [make_group(one.qid, tuple(one.docids), own, set(one.known)) for one, own in pairs_of]
     scores = plain(tiny, "maxsim")[:3]
     pairs = [scores[0, [0, 1]], scores[1, [2, 3]], scores[2, [4, 5]]]
     of_pairs = np.mean([divergence(y, own) for y, own in zip(TEACHER, pairs, strict=True)])
     of_batch = -np.mean([log_share(scores[0], 0), log_share(np.delete(scores[1], 4), 2), log_share(scores[2], 4)])
     for loss, expected in (("kl", of_pairs), ("info-nce", of_batch)):
-        found = learner(tiny, replace(QUICK, loss=loss))
+        found = learner(tiny, LateParams(loss=loss))
         assert found.loss(found.batch(groups)).item() == pytest.approx(expected, rel=1e-5)

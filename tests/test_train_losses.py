@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find as find_method
 from rnnreranker.base.method import make_params, names
 from rnnreranker.train.fairness import neutrality_divergence
@@ -110,7 +110,7 @@ def test_a_margin_belongs_to_the_losses_that_have_one(tmp_path: Path) -> None:
     assert settings_for(TrainParams, {"loss": "margin:margin=2"}, str(file)).described()["margin"] == 2
     assert settings_for(TrainParams, {"loss": "kl"}, str(file)) == TrainParams(loss="kl", epochs=2.0)
     for form, said in (("kl:margin=0.5", "no setting margin"), ("multi-tier:margin=-1", "margin=-1.0: expected a fin")):
-        with pytest.raises(InputError, match=said):
+        with refusal(said):
             settings_for(TrainParams, {"loss": form})
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer
+from query_sets import write_texts
+from refusals import refusal
+from tiny_encoder import record_of
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from rnnreranker import InputError
 from rnnreranker.encode.kinds import Encoder
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.params import MaskedParams
@@ -19,35 +20,33 @@ from rnnreranker.train.request import Start
 from rnnreranker.train.single_text import SPECIAL, MaskedLearner, new_tokenizer
 
 SMALL = "masked:layers=1,hidden_size=16,heads=2"
-HOW = ["--epochs", "12", "--batch-size", "8", "--learning-rate", "0.01", "--device", "cpu"]
+HOW = "--epochs 12 --batch-size 8 --learning-rate 0.01 --device cpu"
 TEXTS = {f"d{n:02d}": f"北京 大学 w{n % 5} 在北京。" for n in range(40)} | {"empty": " "}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(module_path: Path) -> Path:
     """Documents, and a model that was trained from nothing on them."""
-    folder = tmp_path_factory.mktemp("masked")
-    lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in TEXTS.items())
-    (folder / "docs.jsonl").write_text("".join(lines), encoding="utf-8")
-    assert trained(folder, folder / "model") == 0
-    return folder
+    write_texts(module_path / "docs.tsv", TEXTS)
+    assert trained(module_path, module_path / "model") == 0
+    return module_path
 
 
 def trained(made: Path, output: Path, *more: str, encoder: str = "none") -> int:
-    words = ["--documents", str(made / "docs.jsonl"), "--encoder", encoder, "--output", str(output)]
-    return train(["--model", SMALL if encoder == "none" else "masked", *words, *HOW, *more])
+    words = f"--documents {made}/docs.tsv --encoder {encoder} --output {output} {HOW}".split()
+    return train(["--model", SMALL if encoder == "none" else "masked", *words, *more])
 
 
 def test_it_learns_and_is_an_encoder(made: Path) -> None:
-    record = json.loads((made / "model" / "training.json").read_text())
-    assert record["history"][0]["loss"] == pytest.approx(
-        math.log(len(AutoTokenizer.from_pretrained(made / "model"))), rel=0.05
-    )
+    record = record_of(made / "model")
+    words = len(AutoTokenizer.from_pretrained(made / "model"))
+    assert record["history"][0]["loss"] == pytest.approx(math.log(words), rel=0.05)
     assert record["measures"]["loss"] < record["history"][0]["loss"] / 1.5
     assert record["measures"]["accuracy"] > 0.3 > record["history"][0]["accuracy"]
     assert (record["validation_texts"], record["training_texts"], record["encoder"]) == (4, 36, None)
-    config = AutoModel.from_pretrained(made / "model").config
-    assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (1, 16, 64)
+    config = AutoModelForMaskedLM.from_pretrained(made / "model").config
+    assert (config.vocab_size, config.num_hidden_layers, config.hidden_size) == (words, 1, 16)
+    assert config.intermediate_size == 64
     assert Encoder.load(str(made / "model"), pooling="mean").encode(["北京"]).shape == (1, 16)
 
 
@@ -59,7 +58,7 @@ def test_the_vocabulary_of_a_collection() -> None:
     assert tokenizer.tokenize("sun") == ["s", "##u", "##n"]
     assert tokenizer.convert_ids_to_tokens([5, 6]) == ["##n", "##a"]  # four times and three times
     assert len(new_tokenizer(["Rain, rain! 北京"], 8)) == 8
-    with pytest.raises(InputError, match="no text has a word"):
+    with refusal("no text has a word"):
         new_tokenizer([" "], 8)
 
 
@@ -84,7 +83,7 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
 
 @pytest.mark.long
 def test_a_model_is_trained_on(made: Path, tmp_path: Path) -> None:
-    before = json.loads((made / "model" / "training.json").read_text())["measures"]
+    before = record_of(made / "model")["measures"]
     assert trained(made, tmp_path / "on", "--max-steps", "2", encoder=str(made / "model")) == 0
-    record = json.loads((tmp_path / "on" / "training.json").read_text())
+    record = record_of(tmp_path / "on")
     assert record["history"][0]["loss"] == pytest.approx(before["loss"], rel=1e-5)

@@ -69,10 +69,8 @@ def pyserini_encoders() -> Any:
 def test_a_query_encoder(tmp_path: Path) -> None:
     from rnnreranker.encode.kinds import Encoder
 
-    start, source = make_encoder(tmp_path / "bert"), make_source(tmp_path)
+    start, source = make_encoder(tmp_path / "bert"), make_source(tmp_path / "index")
     labels = HardLabeler(Inputs(vectors=source)).infer(make_run(), make_qrels())
-    (tmp_path / "index").mkdir()
-    source = make_source(tmp_path / "index")
     given = {"encoder": f"{start}:pooling=mean,normalize=true", "device": "cpu", "output": tmp_path / "out"}
     train_model(labels, tmp_path / "index", make_topics(), f"query:{QUICK}", **given)
     expected = Encoder.load(str(tmp_path / "out")).encode(ASKED)
@@ -148,25 +146,3 @@ def test_a_late_interaction_encoder(world: Path, tiny: Path, tmp_path: Path) -> 
         assert (whole["query_prefix"], whole["document_prefix"]) == ("[Q]", "[D]")
         assert (whole["query_length"], whole["document_length"]) == (32, 64)
         assert set(dense) == {"in_features", "out_features", "bias", "activation_function"}
-
-
-@pytest.mark.long
-def test_a_cross_encoder(world: Path, tiny: Path, tmp_path: Path) -> None:
-    from rnnreranker.encode.kinds import PairScorer
-
-    trained(world, tiny, tmp_path / "out", f"cross:{QUICK}")
-    pairs = [(query, text) for query in ASKED for text in TEXTS[:2]]
-    model = sentence_transformers.CrossEncoder(str(tmp_path / "out"))
-    expected = PairScorer.load(str(tmp_path / "out")).score(pairs).scores
-    np.testing.assert_allclose(model.predict(pairs), expected, atol=1e-5)
-
-
-@pytest.mark.long
-def test_a_masked_language_model(world: Path, tmp_path: Path) -> None:
-    import transformers
-
-    given = {"documents": str(world / "documents.jsonl"), "encoder": "none", "device": "cpu"}
-    shape = "layers=1,hidden_size=16,heads=2,vocabulary=60,validation_share=0.2"
-    train_model(None, None, None, f"masked:{QUICK},{shape}", output=tmp_path / "out", **given)
-    model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "out")
-    assert model.config.vocab_size == len(transformers.AutoTokenizer.from_pretrained(tmp_path / "out"))

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from query_sets import files_of
+from refusals import refusal
 from tiny_encoder import (
-    files_of,
     make_masked,
     make_qrels,
     make_run,
@@ -21,7 +22,6 @@ from tiny_encoder import (
 )
 
 from rnnreranker import build_index, train_model
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.jobs import alone
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.params import ScorerParams
@@ -117,7 +117,7 @@ def test_models_of_texts_end_in_the_bytes_of_no_kill(
 def test_one_training_at_a_time_for_an_output(tmp_path: Path) -> None:
     with (
         alone(tmp_path / "model", doing="training to it"),
-        pytest.raises(InputError, match=r"model: another process is training to it; wait for it, or give another"),
+        refusal(r"model: another process is training to it; wait for it, or give another"),
         alone(tmp_path / "model", doing="training to it"),
     ):
         pass

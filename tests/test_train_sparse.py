@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from refusals import refusal
 from tiny_encoder import (
     make_documents,
     make_encoder,
+    make_group,
     make_group_inputs,
     make_masked,
     make_topics,
     train_words,
 )
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.encode.model_folder import term_counts
-from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.groups import Group
 from rnnreranker.train.params import SparseParams
 from rnnreranker.train.request import Start
 from rnnreranker.train.text import SparseLearner, largest_logits
 
-QUICK = SparseParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
-
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_masked(tmp_path_factory.mktemp("masked"))
-
-
-def group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[str]) -> Group:
-    given = np.array(targets, dtype=np.float32)
-    return Group(Labels(qid, list(docids), given, given, np.arange(len(docids)) == 0), docids, known)
+def tiny(module_path: Path) -> Path:
+    return make_masked(module_path)
 
 
 def learner(tiny: Path, params: SparseParams) -> SparseLearner:
@@ -48,9 +39,9 @@ def learner(tiny: Path, params: SparseParams) -> SparseLearner:
 @pytest.mark.parametrize("architecture", ["max", "doc"])
 def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str) -> None:
     """InfoNCE over all documents of the batch but other positives of the query, and the FLOPS of both sides."""
-    found = learner(tiny, replace(QUICK, architecture=architecture, lambda_q=0.3, lambda_d=0.2))
+    found = learner(tiny, SparseParams(architecture=architecture, lambda_q=0.3, lambda_d=0.2))
     found.model.eval()
-    groups = [group("q1", ("d1", "d2"), [1, 0], {"d1", "d4"}), group("q2", ("d3", "d4"), [1, 0], {"d3"})]
+    groups = [make_group("q1", ("d1", "d2"), [1, 0], {"d1", "d4"}), make_group("q2", ("d3", "d4"), [1, 0], {"d3"})]
     batch = found.batch(groups)
     topics, documents = make_topics(), make_documents()
     docs = ["d1", "d2", "d3", "d4"]
@@ -92,9 +83,10 @@ def test_the_largest_logits_have_the_gradients_of_a_plain_computation() -> None:
 
 
 def test_margin_mse_of_a_group(tiny: Path) -> None:
-    found = learner(tiny, replace(QUICK, loss="margin-mse"))
+    found = learner(tiny, SparseParams(loss="margin-mse"))
     found.model.eval()
-    batch = found.batch([group("q1", ("d1", "d2"), [0.8, 0.2], {"d1"}), group("q2", ("d2", "d3"), [0.5, 0.5], {"d2"})])
+    groups = [make_group("q1", ("d1", "d2"), [0.8, 0.2], {"d1"}), make_group("q2", ("d2", "d3"), [0.5, 0.5], {"d2"})]
+    batch = found.batch(groups)
     encoder, topics, documents = SparseEncoder.load(str(tiny)), make_topics(), make_documents()
     queries = encoder.encode([topics["q1"], topics["q2"]], "query").weights.toarray()
     weights = encoder.encode([documents[docid] for docid in ("d1", "d2", "d3")], "document").weights.toarray()
@@ -105,12 +97,12 @@ def test_margin_mse_of_a_group(tiny: Path) -> None:
 
 def test_models_that_are_no_masked_language_models(world: Path, tmp_path: Path) -> None:
     labels, dense = ("--labels", str(world / "labels.parquet")), make_encoder(tmp_path / "dense")
-    with pytest.raises(InputError, match=r"its weights lack cls.* expected a whole AutoModelForMaskedLM"):
+    with refusal(r"its weights lack cls.* expected a whole AutoModelForMaskedLM"):
         main(train_words("sparse", world, dense, *labels))
     other = make_masked(tmp_path / "other")
     from transformers import BertTokenizer
 
     (other / "vocab.txt").write_text((other / "vocab.txt").read_text() + "".join(f"more{n}\n" for n in range(9)))
     BertTokenizer(str(other / "vocab.txt"), model_max_length=64).save_pretrained(other)
-    with pytest.raises(InputError, match="its tokenizer has token 53, its model 45 embeddings"):
+    with refusal("its tokenizer has token 53, its model 45 embeddings"):
         main(train_words("sparse", world, other, *labels))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from refusals import refusal
 
-from rnnreranker import InputError, SoftLabels, label_distribution
+from rnnreranker import SoftLabels, label_distribution
 from rnnreranker.encode.kinds import Encoder, LateEncoder, PairScorer, SparseEncoder
 from rnnreranker.encode.words.analysis import words
 from rnnreranker.encode.words.scorer import TermScorer
@@ -24,42 +24,36 @@ from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.params import TextParams
 from rnnreranker.train.request import Start
 from rnnreranker.train.single_text import TermInputs, TermLearner, WeighedText
+from tests.query_sets import write_judged, write_lines, write_texts
 from tests.tiny_encoder import make_encoder
 
 DOCUMENTS = {f"d{n}": " ".join(f"w{(n * k) % 23}" for k in range(1, 6)) + " w39, w39." for n in range(30)}
 TOPICS = {f"q{n}": f"w{n % 23} w38 w{2 * n % 23}?" for n in range(20)} | {"q20": "..."}
-HOW = ["--epochs", "4", "--learning-rate", "0.01", "--batch-size", "8", "--device", "cpu"]
+HOW = "--epochs 4 --learning-rate 0.01 --batch-size 8 --device cpu"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(module_path: Path) -> Path:
     """Documents, an index with counted words, labels with one positive a query, an encoder, a trained scorer."""
-    folder = tmp_path_factory.mktemp("scorer")
-    lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in DOCUMENTS.items())
-    (folder / "docs.jsonl").write_text("".join(lines))
-    assert (
-        index(["--documents", str(folder / "docs.jsonl"), "--output", str(folder / "index"), "--parts", "terms"]) == 0
-    )
-    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
-    (folder / "qrels.txt").write_text("".join(f"q{n} 0 d{n} 1\n" for n in range(21)))
+    write_texts(module_path / "docs.tsv", DOCUMENTS)
+    assert index(f"--documents {module_path}/docs.tsv --output {module_path}/index --parts terms".split()) == 0
+    write_judged(module_path, TOPICS, ((f"q{n}", f"d{n}", 1) for n in range(21)))
     ranked = [(qid, f"d{(number + place) % 30}", place) for number, qid in enumerate(TOPICS) for place in range(1, 6)]
-    (folder / "run.txt").write_text("".join(f"{qid} Q0 {docid} {at} {9 - at} x\n" for qid, docid, at in ranked))
-    make_encoder(folder / "encoder")
-    assert labelled(folder, folder / "labels.parquet") == 0
-    assert trained(folder, folder / "scorer") == 0
-    return folder
+    write_lines(module_path / "run.txt", (f"{qid} Q0 {docid} {at} {9 - at} x" for qid, docid, at in ranked))
+    make_encoder(module_path / "encoder")
+    assert labelled(module_path, module_path / "labels.parquet") == 0
+    assert trained(module_path, module_path / "scorer") == 0
+    return module_path
 
 
 def labelled(made: Path, output: Path, *more: str) -> int:
-    named = {"run": "run.txt", "qrels": "qrels.txt", "topics": "topics.tsv", "index": "index"}
-    files = [word for name, file in named.items() for word in (f"--{name}", str(made / file))]
-    return labels([*files, "--method", "term-weight", "--output", str(output), *more])
+    files = f"--run {made}/run.txt --qrels {made}/qrels.txt --topics {made}/topics.tsv --index {made}/index"
+    return labels([*f"{files} --method term-weight --output {output}".split(), *more])
 
 
 def trained(made: Path, output: Path, *more: str) -> int:
-    named = {"labels": "labels.parquet", "topics": "topics.tsv", "index": "index", "encoder": "encoder"}
-    files = [word for name, file in named.items() for word in (f"--{name}", str(made / file))]
-    return train(["--model", "term-scorer", *files, "--output", str(output), *HOW, *more])
+    files = f"--labels {made}/labels.parquet --topics {made}/topics.tsv --index {made}/index --encoder {made}/encoder"
+    return train([*f"--model term-scorer {files} --output {output} {HOW}".split(), *more])
 
 
 @pytest.mark.long
@@ -147,24 +141,24 @@ def test_labels_are_of_a_scorer_that_was_trained_again(made: Path, tmp_path: Pat
 
 
 def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no rnnreranker-term-scorer; expected a folder of"):
+    with refusal(r"no rnnreranker-term-scorer; expected a folder of"):
         _ = TermScorer(tmp_path).loaded
-    with pytest.raises(InputError, match=r"no rnnreranker-term-scorer; expected a folder of"):
+    with refusal(r"no rnnreranker-term-scorer; expected a folder of"):
         _ = TermScorer(made / "encoder").loaded
     shutil.copytree(made / "scorer", tmp_path / "damaged")
     (tmp_path / "damaged" / "scorer.safetensors").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"cannot be loaded as a term scorer \("):
+    with refusal(r"cannot be loaded as a term scorer \("):
         _ = TermScorer(tmp_path / "damaged").loaded
-    with pytest.raises(InputError, match=r"weights=scorer: needs a scorer"):
+    with refusal(r"weights=scorer: needs a scorer"):
         labelled(made, tmp_path / "l.parquet", "--method", "term-weight:weights=scorer")
-    with pytest.raises(InputError, match="goes with"):
+    with refusal("goes with"):
         labelled(made, tmp_path / "l.parquet", "--method", f"term-weight:scorer={made / 'scorer'}")
 
 
 def test_a_term_scorer_is_no_encoder(made: Path) -> None:
     kinds: list[Any] = [partial(Encoder.load, pooling="mean"), SparseEncoder.load, LateEncoder.load, PairScorer.load]
     for load in kinds:
-        with pytest.raises(InputError, match=r"scorer: (cannot be loaded as|no late-interaction encoder)"):
+        with refusal(r"scorer: (cannot be loaded as|no late-interaction encoder)"):
             load(str(made / "scorer"))
 
 

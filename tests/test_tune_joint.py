@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from query_sets import write_index, write_judged
-from tiny_encoder import WORDS
+from refusals import refusal_with
+from tiny_encoder import WORDS, record_of
 
 from rnnreranker import open_index
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.kinds import Encoder
 from rnnreranker.lab.study.request import Arm
@@ -26,16 +25,15 @@ QUERIES, DOCUMENTS = 40, 60
 
 
 @pytest.fixture(scope="module")
-def data(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tiny: Path, module_path: Path) -> Path:
     """A folder of vectors with docids, topics.tsv and qrels.txt: documents are texts that the tiny encoder encoded."""
-    folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, size=6)) for _ in range(DOCUMENTS)]
     encoder = Encoder.load(str(tiny), pooling="mean")
     relevant = rng.integers(0, DOCUMENTS, size=QUERIES)
     topics = {f"q{n}": " ".join(rng.choice(texts[d].split(), size=3)) for n, d in enumerate(relevant)}
-    write_judged(folder, topics, [(f"q{n}", f"d{d}", 1) for n, d in enumerate(relevant)])
-    return write_index(folder, encoder.encode(texts))
+    write_judged(module_path, topics, [(f"q{n}", f"d{d}", 1) for n, d in enumerate(relevant)])
+    return write_index(module_path, encoder.encode(texts))
 
 
 @pytest.mark.slow
@@ -93,12 +91,12 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     from rnnreranker.tune import main
 
     encoder = f"{tiny}:pooling=mean"
-    common = f"--index {data} --topics {data / 'topics.tsv'} --encoder {encoder}".split()
-    judged = ["--qrels", str(data / "qrels.txt")]
-    quick = ["--trials", "2", "--seeds", "1", "--folds", "4", "--model", "query:epochs=1", "--context", "30"]
-    quick += ["--arms", 'mine:labels="evidence:context=20,n_max=5"']
+    common = f"--index {data} --topics {data / 'topics.tsv'} --encoder {encoder}"
+    judged = f"--qrels {data}/qrels.txt"
+    quick = "--trials 2 --seeds 1 --folds 4 --model query:epochs=1 --context 30"
+    quick += ' --arms mine:labels="evidence:context=20,n_max=5"'
     preset, report = tmp_path / "my.yaml", tmp_path / "my.json"
-    assert main(["train", *common, *judged, *quick, "--output", str(preset), "--record", str(report)]) == 0
+    assert main(f"train {common} {judged} {quick} --output {preset} --record {report}".split()) == 0
     out = capsys.readouterr()
     assert "tuned - default" in out.out
     assert "queries: 22 to train on, 8 to validate, 10 to test" in out.err
@@ -108,14 +106,13 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     assert (params["train"]["epochs"], record.outcome["held out"]["topics"]) == (1, 10)
     open_index(data).search(data / "topics.tsv", "dense", None, hits=30, encoder=encoder).write(tmp_path / "run.txt")
     made = tmp_path / "labels.parquet"
-    argv = [*common, *judged, "--run", str(tmp_path / "run.txt"), "--preset", str(preset), "--output", str(made)]
-    assert labels(argv) == 0
+    assert labels(f"{common} {judged} --run {tmp_path}/run.txt --preset {preset} --output {made}".split()) == 0
     written = SoftLabels.read(made).metadata
     assert written["rnn"] == params["rnn"]
     assert (written["labels"]["n_max"], written["labels"]["boost"]) == (5, params["labels"]["boost"])
-    argv = [*common, "--labels", str(made), "--preset", str(preset), "--output", str(tmp_path / "encoder")]
-    assert train([*argv, "--device", "cpu"]) == 0
-    trained = json.loads((tmp_path / "encoder" / "training.json").read_text())["params"]
+    training = f"{common} --labels {made} --preset {preset} --output {tmp_path}/encoder --device cpu"
+    assert train(training.split()) == 0
+    trained = record_of(tmp_path / "encoder")["params"]
     assert trained == params["train"] | {"loss": "kl", "raise_positives": False}
 
 
@@ -133,6 +130,5 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     ],
 )
 def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refusal_with(message):
         check_training(TuneTrainRequest(**{"index": "i", "topics": "t", "qrels": "q", **given}))
-    assert message in str(caught.value)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.parts.vectors import open_vectors
 
 COUNT, DIMENSION = 60, 8
@@ -24,24 +24,17 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from rnnreranker.base.java import start_java
-
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
+def indexes(jvm: None, module_path: Path) -> Path:
     import jnius
 
-    folder = tmp_path_factory.mktemp("lucene")
-    (folder / "documents").mkdir()
+    (module_path / "documents").mkdir()
     lines = [json.dumps({"docid": docid, "vector": v.tolist()}) for docid, v in zip(DOCIDS, VECTORS, strict=True)]
-    (folder / "documents" / "part.jsonl").write_text("\n".join(lines) + "\n")
+    (module_path / "documents" / "part.jsonl").write_text("\n".join(lines) + "\n")
     for name, (kind, more) in KINDS.items():
-        flags = ["-collection", "JsonDenseVectorCollection", "-input", str(folder / "documents"), "-threads", "1"]
-        flags += ["-generator", "DenseVectorDocumentGenerator", "-index", str(folder / name), *more]
+        flags = ["-collection", "JsonDenseVectorCollection", "-input", str(module_path / "documents"), "-threads", "1"]
+        flags += ["-generator", "DenseVectorDocumentGenerator", "-index", str(module_path / name), *more]
         jnius.autoclass(f"io.anserini.index.{kind}").main(flags)
-    return folder
+    return module_path
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -57,7 +50,7 @@ def test_vectors_come_back_exactly(indexes: Path, kind: str) -> None:
 
 def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     (tmp_path / "segments_1").write_text("nothing")
-    with pytest.raises(InputError, match="cannot be opened as a Lucene index"):
+    with refusal("cannot be opened as a Lucene index"):
         open_vectors(tmp_path)
 
 
@@ -69,5 +62,5 @@ def test_an_index_for_bm25_has_no_vectors(indexes: Path, tmp_path: Path) -> None
     flags = ["-collection", "JsonCollection", "-input", str(tmp_path / "in"), "-index", str(tmp_path / "bm25")]
     flags += ["-generator", "DefaultLuceneDocumentGenerator", "-threads", "1"]
     jnius.autoclass("io.anserini.index.IndexCollection").main(flags)
-    with pytest.raises(InputError, match="a Lucene index without dense vectors of all documents, as for BM25"):
+    with refusal("a Lucene index without dense vectors of all documents, as for BM25"):
         open_vectors(tmp_path / "bm25")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent.parent / "rnnreranker"
+from places import ROOT
+
+PACKAGE = ROOT / "rnnreranker"
 DOCS = PACKAGE.parent / "docs" / "source"
 MODULES = sorted([*PACKAGE.rglob("*.py"), *DOCS.rglob("*.py")])
 SAYING_NOTHING = {"found", "place", "places"}  # of a list of docids, a path, a row, a rank, a position in YAML alike

@@ -13,6 +13,7 @@ import numpy as np
 import pandas
 import torch
 from labelers import soft_labels
+from query_sets import write_index, write_texts
 
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import QueryVectors, VectorSource, open_vectors
@@ -69,11 +70,7 @@ def make_topics() -> dict[str, str]:
 
 def make_source(folder: Path, dimension: int = DIMENSION) -> VectorSource:
     """Documents d0, d1, ... with normal vectors, written to the folder and opened."""
-    folder.mkdir(exist_ok=True)
-    rng = np.random.default_rng(2)
-    np.save(folder / "vectors.npy", rng.standard_normal((DOCUMENTS, dimension)).astype(np.float32))
-    (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
-    return open_vectors(folder)
+    return open_vectors(write_index(folder, np.random.default_rng(2).standard_normal((DOCUMENTS, dimension))))
 
 
 def make_texts() -> dict[str, str]:
@@ -126,11 +123,6 @@ def make_queries(dimension: int = DIMENSION) -> QueryVectors:
     )
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    """The bytes of every file in a folder and below, by name."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def make_documents() -> dict[str, str]:
     """Three to twelve words a document."""
     rng = np.random.default_rng(7)
@@ -157,7 +149,7 @@ def write_text_world(folder: Path) -> Path:
     """The folder with labels.parquet, topics.tsv and documents.jsonl of the world of texts."""
     folder.mkdir(exist_ok=True)
     make_text_labels().write(folder / "labels.parquet")
-    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
+    write_texts(folder / "topics.tsv", make_topics())
     lines = (json.dumps({"id": docid, "contents": text}) + "\n" for docid, text in make_documents().items())
     (folder / "documents.jsonl").write_text("".join(lines))
     return folder
@@ -171,6 +163,15 @@ def make_group_inputs() -> Any:
     checked = [replace(one, qid=f"v{one.qid}") for one in pools]
     texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
     return GroupInputs(pools, checked, texts, make_documents(), {})
+
+
+def make_group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[str]) -> Any:
+    """A group of documents to train with, whose first is positive."""
+    from rnnreranker.labels.soft import Labels
+    from rnnreranker.train.groups import Group
+
+    given = np.array(targets, dtype=np.float32)
+    return Group(Labels(qid, list(docids), given, given, np.arange(len(docids)) == 0), docids, known)
 
 
 def train_encoder(
@@ -188,7 +189,12 @@ def train_encoder(
     return QueryModel().train_on(given, Start(encoder, {} if pooling is None else {"pooling": pooling}), output, chosen)
 
 
+def record_of(folder: Path) -> Any:
+    """What a training wrote of itself."""
+    return json.loads((folder / "training.json").read_text())
+
+
 def train_words(kind: str, world: Path, encoder: Path, *argv: str) -> list[str]:
     """The words of a training in the world of texts, whose output is world/out."""
-    words = ["--model", kind, "--topics", str(world / "topics.tsv"), "--documents", str(world / "documents.jsonl")]
-    return [*words, "--output", str(world / "out"), "--encoder", str(encoder), "--device", "cpu", *argv]
+    words = f"--model {kind} --topics {world}/topics.tsv --documents {world}/documents.jsonl --output {world}/out"
+    return [*f"{words} --encoder {encoder} --device cpu".split(), *argv]
