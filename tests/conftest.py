@@ -70,6 +70,30 @@ def module_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("module")
 
 
+@pytest.fixture(scope="session")
+def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a late-interaction encoder."""
+    from tiny_encoder import make_late
+
+    return make_late(tmp_path_factory.mktemp("late") / "late")
+
+
+@pytest.fixture(scope="session")
+def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a cross-encoder."""
+    from tiny_encoder import make_cross_encoder
+
+    return make_cross_encoder(tmp_path_factory.mktemp("cross"))
+
+
+@pytest.fixture(scope="session")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a masked-language model whose words have weights of different sizes."""
+    from tiny_encoder import make_masked
+
+    return make_masked(tmp_path_factory.mktemp("masked"), initializer_range=0.4)
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     """A folder with labels, topics and documents of the world of texts."""

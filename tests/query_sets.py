@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.part import write_graph
+from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.runs import Run
 
 
@@ -37,6 +42,18 @@ def write_texts(path: Path, texts: Mapping[str, str]) -> Path:
     """A table of topics, or of documents in one line each."""
     write_lines(path, ("\t".join(one) for one in texts.items()))
     return path
+
+
+def write_documents(path: Path, texts: Mapping[str, str]) -> Path:
+    """Documents as JSON lines."""
+    write_lines(path, (json.dumps({"id": docid, "text": text}) for docid, text in texts.items()))
+    return path
+
+
+def write_neighbours(index: Path, k: int) -> NeighbourGraph:
+    """The k nearest of every document, written into an index of vectors and opened."""
+    write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", k)
+    return open_neighbours(index)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

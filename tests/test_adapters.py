@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,21 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
-from query_sets import write_index
+from query_sets import write_documents, write_index, write_neighbours
+from refusals import refusal
 
 from rnnreranker import (
-    InputError,
     NeighbourGraph,
     QueryVectors,
     RnnParams,
     RnnReranker,
     RnnSearcher,
     Run,
-    open_neighbours,
     open_vectors,
 )
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.part import write_graph
 
 DOCUMENTS, DIMENSION = 40, 6
 RNG = np.random.default_rng(2)
@@ -115,17 +111,15 @@ def test_a_searcher_with_its_own_index_takes_vectors_and_encodes_once() -> None:
         assert list(found) == [7, 3, 5]
         assert [hit.docid for hit in found[3]] == ranked
     assert asked == list(TEXTS)
-    with pytest.raises(InputError, match="return_vector=True: hits with their vectors are not reranked"):
+    with refusal("return_vector=True: hits with their vectors are not reranked"):
         wrapped.search("first", return_vector=True)
-    with pytest.raises(InputError, match="query vectors: a list whose rows differ in length"):
+    with refusal("query vectors: a list whose rows differ in length"):
         wrapped.batch_search([QUERIES["first"], QUERIES["first"][:2]], ["a", "b"])
 
 
 @pytest.fixture(scope="module")
-def graph(index: Path, tmp_path_factory: pytest.TempPathFactory) -> NeighbourGraph:
-    folder = tmp_path_factory.mktemp("graph") / "neighbours"
-    write_graph(DenseNeighbours(open_vectors(index)), folder, 6)
-    return open_neighbours(folder)
+def graph(tmp_path_factory: pytest.TempPathFactory) -> NeighbourGraph:
+    return write_neighbours(write_index(tmp_path_factory.mktemp("graph"), VECTORS, DOCIDS), 6)
 
 
 @pytest.mark.parametrize("queries", ["none", "run"])
@@ -135,21 +129,21 @@ def test_a_graph_takes_the_place_of_vectors_and_encoder(graph: NeighbourGraph, q
     want = RnnReranker(graph, PARAMS, queries=queries).rerank(run)["q"]
     assert [(hit.docid, hit.score) for hit in wrapped.search("first", k=15)] == want
     assert [hit.docid for hit in wrapped.batch_search(["first"], ["a"], k=4)["a"]] == [docid for docid, _ in want[:4]]
-    with pytest.raises(InputError, match="encoder is for vectors"):
+    with refusal("encoder is for vectors"):
         RnnSearcher(MadeUp(), graph, encoder=MadeUpEncoder())
-    with pytest.raises(InputError, match="queries is for a graph"):
+    with refusal("queries is for a graph"):
         RnnSearcher(MadeUp(), SOURCE, encoder=MadeUpEncoder(), queries="run")
 
 
 def test_what_the_searcher_lacks_is_said(index: Path) -> None:
-    with pytest.raises(InputError, match="MadeUp has no document vectors of its own; give vectors"):
+    with refusal("MadeUp has no document vectors of its own; give vectors"):
         RnnSearcher(MadeUp(), encoder=MadeUpEncoder())
-    with pytest.raises(InputError, match="MadeUp has no dense query encoder of its own; give encoder"):
+    with refusal("MadeUp has no dense query encoder of its own; give encoder"):
         RnnSearcher(MadeUp(), index)
     wrapped = RnnSearcher(MadeUp(), index, PARAMS, encoder=MadeUpEncoder())
-    with pytest.raises(InputError, match="k=0: expected an integer >= 1"):
+    with refusal("k=0: expected an integer >= 1"):
         wrapped.search("first", k=0)
-    with pytest.raises(InputError, match="3 queries and 1 query ids"):
+    with refusal("3 queries and 1 query ids"):
         wrapped.batch_search(list(TEXTS), ["a"])
 
 
@@ -160,12 +154,9 @@ def collection(jvm: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("pyserini")
     themes = ("boats on the river", "bread in the oven", "violin strings and bows")
-    lines = [json.dumps({"id": f"t{n:02d}", "text": f"{themes[n % 3]}, note {n} of the river"}) for n in range(12)]
-    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
-    assert (
-        main(["--documents", str(folder / "corpus.jsonl"), "--output", str(folder / "index"), "--parts", "dense,bm25"])
-        == 0
-    )
+    texts = {f"t{n:02d}": f"{themes[n % 3]}, note {n} of the river" for n in range(12)}
+    documents = write_documents(folder / "corpus.jsonl", texts)
+    assert main(["--documents", str(documents), "--output", str(folder / "index"), "--parts", "dense,bm25"]) == 0
     return folder / "index"
 
 

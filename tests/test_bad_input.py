@@ -13,10 +13,9 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
+from refusals import refusal
 
 from rnnreranker.base import command, java
-from rnnreranker.base.errors import InputError
-from rnnreranker.data.documents import load_documents
 from rnnreranker.evaluate.__main__ import main as evaluate
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.__main__ import main as regress
@@ -167,7 +166,7 @@ def test_missing_flags(expect_refusal: Refusal) -> None:
     expect_refusal(
         search, "--index docs.npy --topics topics.tsv --output out/run.txt", "does not say which encoder made it"
     )
-    with pytest.raises(InputError, match="--tag 'two words': expected a word without white space"):
+    with refusal("--tag 'two words': expected a word without white space"):
         search([*DENSE.split(), "--tag", "two words"])
     expect_refusal(
         regress, "cranfeld", "cranfeld: no such spec, query set or paper .* (did you mean|known:?) .*cranfield"
@@ -235,27 +234,6 @@ def test_documents(files: Path, expect_refusal: Refusal) -> None:
     expect_refusal(index, "--documents bad.jsonl --output qrels.txt", "qrels.txt: is a file, expected .* folder")
     expect_refusal(index, "--documents bad.jsonl --output faiss/..", "other things than an index")
     expect_refusal(index, "--documents bad.jsonl --output out/index --encoder minilmm", "did you mean minilm")
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"5\n", "bad.jsonl:1: a JSON int; expected an object"),
-        (b'{"id": "a", "_id": "b", "text": "x"}\n', "bad.jsonl:1: id and _id differ; expected one key with the id"),
-        (b'{"id": "a", "text": "x"}\n["id"]\n', "bad.jsonl:2: a JSON list; expected an object"),
-        (b'{"id": "a", "text": ["x"]}\n', 'bad.jsonl:1: "text" is a list; expected a string'),
-        (b'{"id": "a", "text": "x"\n', "bad.jsonl:1: not JSON"),
-        (b'{"id": "a", "text": "x"}\n{"id": "b", "text": "\xff"}\n', "bad.jsonl:2: not UTF-8 text"),
-    ],
-    ids=["two ids", "number", "list", "text", "cut", "bytes"],
-)
-def test_lines_of_documents(files: Path, content: bytes, expected: str) -> None:
-    (files / "bad.jsonl").write_bytes(content)
-    with pytest.raises(InputError, match=expected):
-        list(load_documents("bad.jsonl"))
-    (files / "bad.jsonl.gz").write_bytes(gzip.compress(content)[:-12])
-    with pytest.raises(InputError, match=r"bad.jsonl.gz"):
-        list(load_documents("bad.jsonl.gz"))
 
 
 @pytest.mark.parametrize("encoder", ["5", '{"name": "minilm", "settings": {"old": 1}}', '{"settings": []}'])

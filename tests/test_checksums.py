@@ -7,14 +7,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
+from refusals import refusal
 
 from rnnreranker.base import files
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import DESCRIPTION, check_files
 from rnnreranker.data.document import Document
-from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.analysis import TermParams
 from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
@@ -24,17 +22,7 @@ from rnnreranker.parts.postings.part import TermsPart
 from rnnreranker.parts.texts import texts_of
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import DensePart
-
-
-class Letters:
-    """Counts letters; stands for an encoder."""
-
-    name, fingerprint, dimension, model = "letters", "letters-1", 4, None
-    graph = path = None
-    options = settings = EncoderParams().to_dict()
-
-    def encode(self, texts: list[str], **_: object) -> np.ndarray:
-        return np.array([[1 + text.count(letter) for letter in "abcd"] for text in texts], dtype=np.float32)
+from tests.test_index import LetterEncoder
 
 
 def without_checksums(index: Path) -> None:
@@ -47,7 +35,7 @@ def without_checksums(index: Path) -> None:
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
     texts = [Document(f"d{row}", "ab" * (row % 7) + "cd" * (row % 5)) for row in range(30)]
-    parts = [DensePart(Letters()), TermsPart.make(TermParams(), {}), NeighboursPart()]  # type: ignore[arg-type]
+    parts = [DensePart(LetterEncoder()), TermsPart.make(TermParams(), {}), NeighboursPart()]  # type: ignore[arg-type]
     return write_index(texts, tmp_path / "index", parts).path
 
 
@@ -74,13 +62,13 @@ def test_a_bit_that_flips_is_noticed_by_whoever_opens_the_file(index: Path, name
     OPENED[name](index)
     flipped(index / name)
     said = rf"{name}: its bytes are not those that were written; copy the index again, or make it again"
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         OPENED[name](index)
     (index / name).write_bytes(b"short")
-    with pytest.raises(InputError, match=rf"{name}: has 5 bytes, but was written with \d+; copy the index again"):
+    with refusal(rf"{name}: has 5 bytes, but was written with \d+; copy the index again"):
         OPENED[name](index)
     (index / name).unlink()
-    with pytest.raises(InputError, match=rf"{name}: (cannot be read \(No such file|no such file)"):
+    with refusal(rf"{name}: (cannot be read \(No such file|no such file)"):
         OPENED[name](index)
 
 
@@ -91,7 +79,7 @@ def test_digests_are_kept_until_a_file_changes(index: Path, monkeypatch: pytest.
     check_files(index, "dense")
     monkeypatch.undo()
     flipped(index / "index")
-    with pytest.raises(InputError, match="index/index: its bytes are not those that were written"):
+    with refusal("index/index: its bytes are not those that were written"):
         check_files(index, "dense")
 
 
@@ -99,12 +87,12 @@ def test_digests_are_kept_until_a_file_changes(index: Path, monkeypatch: pytest.
 def test_other_notes_are_refused(index: Path, noted: object) -> None:
     described = json.loads((index / DESCRIPTION).read_text())
     (index / DESCRIPTION).write_text(json.dumps(described | {"files": noted}))
-    with pytest.raises(InputError, match=r"rnnreranker.json: files are not noted as this version does"):
+    with refusal(r"rnnreranker.json: files are not noted as this version does"):
         open_vectors(index)
 
 
 def test_a_pipe_in_place_of_a_file_is_refused(index: Path) -> None:
     (index / "docid").unlink()
     os.mkfifo(index / "docid")
-    with pytest.raises(InputError, match=r"docid: has \d+ bytes, but was written with"):
+    with refusal(r"docid: has \d+ bytes, but was written with"):
         check_files(index)

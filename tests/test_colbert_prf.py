@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from query_sets import write_lines
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.opening import open_index
@@ -40,7 +41,7 @@ def made_up(folder: Path, documents: int = 60, most: int = 12, seed: int = 0) ->
     block = {"vectors": vectors.astype(np.float16), "offsets": offsets, "ids": ids}
     write_tokens(folder / TokenSource.files, lambda: [block], D)
     docids = [f"d{(7 * row) % documents}" for row in range(documents)]
-    (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+    write_lines(folder / "docid", docids)
     return TokenSource(folder, {"encoder": {"name": "x", "settings": {}, "digest": "y"}})
 
 
@@ -217,5 +218,5 @@ def test_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     index = open_index(str(world / "index"))
     near = Lexicon(index.token_vectors).nearest(index.token_vectors.vectors[:50].astype(np.float32))
     assert set(near.tolist()) <= {-1, *range(5, 45)}
-    with pytest.raises(InputError, match="prf colbert: is for retriever late, not for dense"):
+    with refusal("prf colbert: is for retriever late, not for dense"):
         run_search(*named, "--retriever", "dense", "--prf", "colbert", "--output", again)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
 from rnnreranker.base import command
 from rnnreranker.base.command import print_table
@@ -87,12 +88,12 @@ def test_nothing_half_written_stays(code: int, tmp_path: Path, monkeypatch: pyte
     (tmp_path / "run.txt").write_text("before")
     monkeypatch.setattr("builtins.open", lambda path, *_, **__: Full(path, code))
     with (
-        pytest.raises(InputError, match=r"run\.txt: cannot be written .*; make room"),
+        refusal(r"run\.txt: cannot be written .*; make room"),
         write_atomically(tmp_path / "run.txt") as stream,
     ):
         stream.write(b"more than three")
     with (
-        pytest.raises(InputError, match=r"folder: cannot be written .*; make room"),
+        refusal(r"folder: cannot be written .*; make room"),
         folder_written_whole(tmp_path / "folder") as folder,
     ):
         Full(folder / "x", code).write(b"more than three")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refusal
 
 from rnnreranker import Run
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import parse_json, read_json, read_yaml
 from rnnreranker.base.record import read_records
 from rnnreranker.data.documents import load_documents
@@ -61,7 +61,7 @@ def test_gzip_that_is_damaged_in_the_middle_or_cut_off(tmp_path: Path, name: str
     middle = len(whole) // 2
     for damaged in (whole[:middle] + b"\xff" * 40 + whole[middle + 40 :], whole[:middle], whole[:-8] + b"\0" * 8):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match=rf"{name}\.gz(:\d+)?: ") as found:
+        with refusal(rf"{name}\.gz(:\d+)?: ") as found:
             read(path)
         # of a stream a line may be wrong before the checksum, which stands at the end, is
         assert re.search("not a whole gzip file|not JSON|the element that ends here", str(found.value))
@@ -76,7 +76,7 @@ def test_a_nul_byte_is_refused_with_its_line(tmp_path: Path, name: str) -> None:
         written = (content + line(9).replace("1", "\0", 1)).encode()
         (tmp_path / file).write_bytes(gzip.compress(written) if file.endswith(".gz") else written)
         number = written.count(b"\n", 0, written.index(b"\0")) + 1
-        with pytest.raises(InputError, match=rf"{name}(\.gz)?:{number}: a NUL byte"):
+        with refusal(rf"{name}(\.gz)?:{number}: a NUL byte"):
             read(tmp_path / file)
 
 
@@ -93,13 +93,13 @@ def test_a_nul_byte_is_refused_with_its_line(tmp_path: Path, name: str) -> None:
 def test_json_that_the_decoder_fails_on_or_misreads(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
-    with pytest.raises(InputError, match=rf"x\.json.*: not JSON.*{said}"):
+    with refusal(rf"x\.json.*: not JSON.*{said}"):
         read_json(path)
-    with pytest.raises(InputError, match=rf"^here: not JSON .*{said}"):
+    with refusal(rf"^here: not JSON .*{said}"):
         parse_json(text, "here")
     for read, name in ((documents, "x.jsonl"), (load_topics, "x.jsonl"), (read_paragraphs, "x.jsonl")):
         (tmp_path / name).write_text(text or "{")
-        with pytest.raises(InputError, match=r"x\.jsonl:1: not JSON"):
+        with refusal(r"x\.jsonl:1: not JSON"):
             list(read(tmp_path / name))
 
 
@@ -125,7 +125,7 @@ def test_yaml_that_is_damaged(tmp_path: Path, text: str) -> None:
         cells_of,
         read_spec,
     ):
-        with pytest.raises(InputError, match=rf"x\.yaml:?\d*: {DAMAGED[text]}") as found:
+        with refusal(rf"x\.yaml:?\d*: {DAMAGED[text]}") as found:
             read(path)
         assert "\n" not in str(found.value)
 
@@ -157,14 +157,14 @@ def test_ids_with_white_space_are_refused_where_they_are_read(tmp_path: Path, na
     }
     for file, (read, text) in files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match=rf"{file}:1: "):
+        with refusal(rf"{file}:1: "):
             read(tmp_path / file)
 
 
 @pytest.mark.parametrize("text", ["", "a\t1_0\n", "a\t0.5\na\t0.6\n", "a b\t0.5\n"])
 def test_neutralities_that_are_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "neutral.tsv").write_text(text)
-    with pytest.raises(InputError, match=r"neutral\.tsv:"):
+    with refusal(r"neutral\.tsv:"):
         neutrality_of(tmp_path / "neutral.tsv")
 
 
@@ -180,5 +180,5 @@ def test_records_of_another_form(tmp_path: Path) -> None:
         [{**good, "seconds": "x"}],
     ):
         path.write_text(json.dumps({"schema": 3, "records": records}))
-        with pytest.raises(InputError, match=r"x\.json: (record \d is not one|expected records)"):
+        with refusal(r"x\.json: (record \d is not one|expected records)"):
             read_records(path)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from command_module import module_of
+from query_sets import write_lines
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.data.documents import load_documents, texts_by_id
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import describe
@@ -27,8 +28,8 @@ def sentences(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """A folder of sentences in BEIR layout, each with the title of its article, as collections/canada-reqa."""
     folder = tmp_path / "kept" / "canada-reqa"
     (folder / "qrels").mkdir(parents=True)
-    corpus = [{"_id": docid, "title": "Canada", "text": text} for docid, text in ALONE.items()]
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in corpus))
+    corpus = ({"_id": docid, "title": "Canada", "text": text} for docid, text in ALONE.items())
+    write_lines(folder / "corpus.jsonl", map(json.dumps, corpus))
     (folder / "queries.jsonl").write_text('{"_id": "q", "text": "Which city is the capital?"}\n')
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\tp0#s0\t1\n")
     monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(folder.parent))
@@ -70,7 +71,7 @@ def test_an_index_says_which_fields_it_has_and_texts_are_read_as_it_has_them(sen
         for source in (name, "reqa:collections/canada-reqa"):
             assert document_texts(source, index) == texts
         assert document_texts(name, index, ("text",)) == ALONE
-    with pytest.raises(InputError, match=r"holds an index of other fields; give --overwrite"):
+    with refusal(r"holds an index of other fields; give --overwrite"):
         run("index", "--documents", name, "--fields", "text", "--parts", "terms", "--output", whole)
     run("index", "--documents", name, "--fields", "text", "--parts", "terms", "--output", alone)  # already complete
 
@@ -98,9 +99,9 @@ def test_fields_without_documents_are_refused(sentences: Path, tmp_path: Path, c
         "labels": ["--run", "x", "--qrels", "pydoc", "--output", "x.parquet"],
         "train": ["--model", "cross", "--output", str(tmp_path / "model"), "--encoder", "minilm"],
     }.items():
-        with pytest.raises(InputError, match="--fields goes with --documents; an index keeps the texts"):
+        with refusal("--fields goes with --documents; an index keeps the texts"):
             run(module, *argv, "--fields", "text")
-    with pytest.raises(InputError, match="--fields without --documents"):
+    with refusal("--fields without --documents"):
         run("index", "--parts", "neighbours", "--fields", "text", "--output", tmp_path / "index")
-    with pytest.raises(InputError, match="--fields beside --append"):
+    with refusal("--fields beside --append"):
         run("index", "--append", "reqa-squad", "--fields", "text", "--output", tmp_path / "index")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import UnavailableError
 from rnnreranker.base.files import cache_home
 from rnnreranker.data import reqa
 from rnnreranker.data.documents import load_documents
@@ -166,7 +167,7 @@ def paragraphs_of(path: Path, content: str) -> list[Paragraph]:
     ],
 )
 def test_bad_files_say_where(tmp_path: Path, name: str, content: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with refusal(message):
         paragraphs_of(tmp_path / name, content)
 
 
@@ -178,9 +179,9 @@ def test_files_that_no_set_can_be_made_of(tmp_path: Path) -> None:
         tmp_path / "nothing": "no such file; expected one in the format of SQuAD",
         tmp_path / "a.json": "none of 0 questions has an answer in its paragraph",
     }.items():
-        with pytest.raises(InputError, match=said):
+        with refusal(said):
             load_topics(f"reqa:{path}")
-    with pytest.raises(InputError, match=r"no \.json or \.jsonl file"):
+    with refusal(r"no \.json or \.jsonl file"):
         paragraph_files(passages)
 
 

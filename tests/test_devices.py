@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusal
 
 torch = pytest.importorskip("torch")
 
 from rnnreranker.base.device import Devices, devices_of, trained_on  # noqa: E402
-from rnnreranker.base.errors import InputError, of_command  # noqa: E402
+from rnnreranker.base.errors import of_command  # noqa: E402
 from rnnreranker.encode.graph import cosine_of  # noqa: E402
 from rnnreranker.encode.kinds import Encoder, LateEncoder, PairScorer, SparseEncoder, TextEncoder  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
 from rnnreranker.parts import base as encoded  # noqa: E402
+from tests.query_sets import write_documents, write_lines  # noqa: E402
 from tests.tiny_encoder import (  # noqa: E402
     WORDS,
     make_cross_encoder,
@@ -41,8 +43,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_masked(folder / "masked")
     make_late(folder / "late")
     make_cross_encoder(folder / "cross")
-    lines = [json.dumps({"id": f"d{row}", "contents": text}) for row, text in enumerate(TEXTS)]
-    (folder / "docs.jsonl").write_text("\n".join(lines) + "\n")
+    write_documents(folder / "docs.jsonl", {f"d{row}": text for row, text in enumerate(TEXTS)})
     return folder
 
 
@@ -68,7 +69,7 @@ def test_other_devices_are_refused_in_one_line(
 ) -> None:
     with_gpus(monkeypatch, 2)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with of_command(), pytest.raises(InputError, match=said) as error:
+    with of_command(), refusal(said) as error:
         devices_of(device, dtype)
     assert "\n" not in str(error.value)
 
@@ -136,7 +137,7 @@ def test_parts_keep_the_types_that_they_were_computed_in(world: Path, tmp_path: 
         make(world, tmp_path / name, "dense", documents=documents)
         make(world, tmp_path / name, "impact", *half, documents=documents)
     taken = ["--from-index", str(tmp_path / "mixed")]
-    with pytest.raises(InputError, match=r"--from-index .*mixed: its dense was computed in float32; leave it out"):
+    with refusal(r"--from-index .*mixed: its dense was computed in float32; leave it out"):
         make(world, tmp_path / "other", "dense", *taken, *half)
     said = make(world, tmp_path / "other", "impact", *taken, "--device", "cpu", *half)["parts"]
     expected = json.loads((tmp_path / "mixed" / "rnnreranker.json").read_text())["parts"]
@@ -150,7 +151,7 @@ def test_vectors_that_stand_too_far_away_are_refused(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encoded, "least_cosine", lambda *_: 1.1)
-    with pytest.raises(InputError, match=r"encoder on cpu in float16: lowest cosine of 16 texts to the proc"):
+    with refusal(r"encoder on cpu in float16: lowest cosine of 16 texts to the proc"):
         make(world, tmp_path / "out", "dense", "--compute-dtype", "float16")
     assert not (tmp_path / "out").exists()
 
@@ -167,7 +168,7 @@ def test_queries_are_encoded_on_a_device(world: Path, tmp_path: Path, part: str,
     from rnnreranker.search.__main__ import main as search
 
     make(world, tmp_path / "index", part)
-    (tmp_path / "topics.tsv").write_text("".join(f"q{row}\t{text}\n" for row, text in enumerate(TEXTS[5:9])))
+    write_lines(tmp_path / "topics.tsv", (f"q{row}\t{text}" for row, text in enumerate(TEXTS[5:9])))
     argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv"), "--hits", "5"]
     argv += [word.replace("CROSS", str(world / "cross")) for word in words]
     runs = {}
@@ -186,7 +187,7 @@ def test_where_a_training_may_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     assert [trained_on(name) for name in ("cpu", "cuda", "auto")] == ["cpu", "cuda", "cuda"]
     for name in ("cuda:1", "cuda:0,cuda:1", "mps"):
-        with pytest.raises(InputError, match="expected cpu, cuda or auto; CUDA_VISIBLE_DEVICES chooses a GPU"):
+        with refusal("expected cpu, cuda or auto; CUDA_VISIBLE_DEVICES chooses a GPU"):
             trained_on(name)
     with_gpus(monkeypatch, 0)
     assert trained_on("auto") == "cpu"

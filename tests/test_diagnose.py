@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from query_sets import write_index, write_queries
+from query_sets import write_index, write_neighbours, write_queries
+from refusals import refusal
 
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.diagnose import main
 from rnnreranker.lab.diagnose import DiagnoseRequest, diagnose, verdict
 from rnnreranker.lab.diagnose.measures import cohesion, effects, rank_biased_overlap, skewness, terms
 from rnnreranker.lab.diagnose.verdict import LIKELY
-from rnnreranker.parts.neighbours import open_neighbours
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.rnn import reference
 
 
@@ -150,8 +147,7 @@ def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path)
     run, queries = collection(tmp_path, queries=3)
     source, params = open_vectors(tmp_path / "index"), RnnParams(k=5)
     (tmp_path / "queries.npy").unlink()
-    write_graph(DenseNeighbours(source), tmp_path / "index" / "neighbours", 8)
-    graph = open_neighbours(tmp_path / "index")
+    graph = write_neighbours(tmp_path / "index", 8)
     edges, shares = [set(row) for row in graph.edges.tolist()], []
     for number, qid in enumerate(run):
         rows = graph.rows(run.ranked(qid)).tolist()
@@ -199,5 +195,5 @@ def test_the_command_prints_and_writes_what_was_measured(tmp_path: Path, capsys:
         (["--run", str(tmp_path / "lost.txt"), *flags[2:]], "1 of 2 docids in the run are not in the index"),
         (["--run", str(tmp_path / "short.txt"), *flags[2:]], "no query of the run has two candidates"),
     ):
-        with pytest.raises(InputError, match=refused):
+        with refusal(refused):
             main(argv)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusal
 from tiny_encoder import make_encoder
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.encode import kinds, model_folder
 from rnnreranker.encode.kinds import Encoder
 from rnnreranker.encode.model_folder import read_settings
@@ -121,14 +121,14 @@ def test_modules_of_their_own_go_to_sentence_transformers(plain: Path, tmp_path:
     activation.write_text(was.replace("activation.Tanh", "activation.ReLU"))
     assert Encoder.load(encoder.name).fingerprint != encoder.fingerprint
     activation.write_text(was)
-    with pytest.raises(InputError, match="has a module Dense, so pooling is fixed"):
+    with refusal("has a module Dense, so pooling is fixed"):
         Encoder.load(str(tmp_path / "dense"), pooling="cls")
     from rnnreranker.encode.coder import load_query_encoder
 
     trained, tokens, _ = load_query_encoder(str(tmp_path / "dense"), 3)  # a training goes on with its projection
     vectors = trained.eval()(*tokens.pad(tokens.cut(["the cat runs"]))).detach().numpy()
     np.testing.assert_allclose(vectors, model.encode(["the cat runs"]), atol=2e-6)
-    with pytest.raises(InputError, match="gives 3 numbers by its own linear layer, the index has 4"):
+    with refusal("gives 3 numbers by its own linear layer, the index has 4"):
         load_query_encoder(str(tmp_path / "dense"), 4)
 
 
@@ -152,7 +152,7 @@ def test_pooling_is_read_or_left_to_sentence_transformers(
 def test_a_pooling_without_prompts_has_none(plain: Path, tmp_path: Path) -> None:
     pooling = {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True, "include_prompt": False}
     folder = str(sentence_transformers_folder(tmp_path, plain, pooling=pooling))
-    with pytest.raises(InputError, match=r"its pooling leaves prompts out .* the prompts 'query: ' and 'the '; give"):
+    with refusal(r"its pooling leaves prompts out .* the prompts 'query: ' and 'the '; give"):
         Encoder.load(folder)
     bare = Encoder.load(str(plain), pooling="mean", normalize=True, max_length=6)
     alone = Encoder.load(folder, query_prompt="", document_prompt="")
@@ -174,17 +174,17 @@ def test_texts_are_cut_at_max_length(plain: Path) -> None:
     ],
 )
 def test_bad_settings_are_named(plain: Path, given: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with refusal(message):
         Encoder.load(str(plain), **given)
 
 
 def test_folders_without_a_whole_model_are_named(tmp_path: Path) -> None:
     for file in ("README", "config.json"):
         (tmp_path / file).write_text("{}")
-        with pytest.raises(InputError, match="no model in this folder"):
+        with refusal("no model in this folder"):
             Encoder.load(str(tmp_path))
     (tmp_path / "model.safetensors").write_bytes(b"none")
-    with pytest.raises(InputError, match="cannot be loaded as an encoder") as caught:
+    with refusal("cannot be loaded as an encoder") as caught:
         Encoder.load(str(tmp_path), pooling="cls")
     assert "\n" not in str(caught.value)
 
@@ -192,9 +192,9 @@ def test_folders_without_a_whole_model_are_named(tmp_path: Path) -> None:
 def test_bad_texts_are_named(plain: Path) -> None:
     encoder = Encoder.load(str(plain), pooling="mean")
     assert encoder.encode([]).shape == (0, 8)
-    with pytest.raises(InputError, match="text 1 is a NoneType; expected a string"):
+    with refusal("text 1 is a NoneType; expected a string"):
         encoder.encode(["a", None])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="what=passages: expected queries or documents"):
+    with refusal("what=passages: expected queries or documents"):
         encoder.encode(["a"], what="passages")  # type: ignore[arg-type]
 
 
@@ -203,7 +203,7 @@ def test_weights_that_are_not_the_official_minilm_are_refused(
 ) -> None:
     folder = sentence_transformers_folder(tmp_path, plain)
     monkeypatch.setattr(model_folder, "_in_package", lambda known: folder)
-    with pytest.raises(InputError, match=r"expected 53aa51172d14\.\.\."):
+    with refusal(r"expected 53aa51172d14\.\.\."):
         Encoder.load("minilm")
 
 
@@ -239,7 +239,7 @@ def test_weights_that_a_file_lacks_are_not_drawn_at_random(tmp_path: Path) -> No
     weights = load_file(str(tmp_path / "model.safetensors"))
     weights["encoder.layer.0.attention.self.query.weighs"] = weights.pop("encoder.layer.0.attention.self.query.weight")
     save_file(weights, str(tmp_path / "model.safetensors"), {"format": "pt"})
-    with pytest.raises(InputError, match=r"its weights lack encoder\.layer\.0.attention.self.query.weight .1 missing"):
+    with refusal(r"its weights lack encoder\.layer\.0.attention.self.query.weight .1 missing"):
         Encoder.load(str(tmp_path), pooling="mean")
 
 
@@ -247,7 +247,7 @@ def test_a_folder_without_a_tokenizer(plain: Path, tmp_path: Path) -> None:
     """As RepBERT's authors hand it out: transformers would read every word as unknown, without a word."""
     for file in ("config.json", "model.safetensors"):
         (tmp_path / file).write_bytes((plain / file).read_bytes())
-    with pytest.raises(InputError, match="its tokenizer knows no words; expected tokenizer"):
+    with refusal("its tokenizer knows no words; expected tokenizer"):
         Encoder.load(str(tmp_path), pooling="mean")
     (tmp_path / "vocab.txt").write_bytes((plain / "vocab.txt").read_bytes())
     assert Encoder.load(str(tmp_path), pooling="mean").encode([WORDS[-1]]).shape == (1, 8)
@@ -294,5 +294,5 @@ def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_p
     np.testing.assert_allclose(vectors, theirs.encode(["the cat runs"], normalize_embeddings=unit), atol=2e-6)
 
     (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": "x"}')
-    with pytest.raises(InputError, match=r"truncate_dim='x': expected an integer >= 1"):
+    with refusal(r"truncate_dim='x': expected an integer >= 1"):
         read_settings(folder)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusal
 from tiny_encoder import WORDS, make_encoder, make_texts
 
-from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.base.errors import DataWarning
 from rnnreranker.data.document import Document
 from rnnreranker.encode import graph as graph_store
 from rnnreranker.encode.graph import FILES
@@ -32,22 +33,27 @@ LARGER: dict[str, dict[str, Any]] = {  # what a kind calls the sizes of a small 
 }
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_encoder(tmp_path_factory.mktemp("graph") / "tiny")
-
-
-def of_kind(kind: str, folder: Path) -> Path:
+def of_kind(kind: str, folder: Path, model: str = "AutoModel", **more: Any) -> Path:
     """A model of a kind, random weights of two layers, with the tokenizer of `make_encoder`."""
     import torch
-    from transformers import AutoConfig, AutoModel
+    import transformers
 
     make_encoder(folder)
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    sizes = {"vocab_size": 5 + len(WORDS), "max_position_embeddings": 64, **sizes, **LARGER.get(kind, {})}
+    sizes = {"vocab_size": 5 + len(WORDS), "max_position_embeddings": 64, **sizes, **more, **LARGER.get(kind, {})}
     torch.manual_seed(1)
-    AutoModel.from_config(AutoConfig.for_model(kind, **sizes)).save_pretrained(folder)
+    config = transformers.AutoConfig.for_model(kind, **sizes)
+    getattr(transformers, model).from_config(config).save_pretrained(folder)
     return folder
+
+
+def open_mean(folder: Path) -> Encoder:
+    return Encoder.open(str(folder), pooling="mean")
+
+
+def indexed(encoder: Encoder, folder: Path) -> Path:
+    documents = [Document(docid, text) for docid, text in make_texts().items()]
+    return write_index(documents, folder / "index", [DensePart(encoder)]).path
 
 
 def close(ours: np.ndarray, theirs: np.ndarray) -> bool:
@@ -68,7 +74,7 @@ def test_a_known_kind_has_a_graph_of_the_same_vectors(kind: str, pooling: str, t
 def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
     tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = Encoder.open(str(tiny), pooling="mean")
+    first = open_mean(tiny)
     monkeypatch.setattr("rnnreranker.encode.kinds.Encoder.load", None)  # would fail
     again = Encoder.open(str(tiny), **{**first.options, "query_prompt": "w3 ", "max_length": 5})  # as of an index
     assert again.graph.content == first.graph.content  # type: ignore[union-attr]
@@ -82,13 +88,13 @@ def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
 @pytest.mark.long
 @pytest.mark.usefixtures("as_command")
 def test_a_damaged_graph_is_made_again(tiny: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = Encoder.open(str(tiny), pooling="mean")
+    first = open_mean(tiny)
     for name in FILES:
         path = first.graph.folder / name  # type: ignore[union-attr]
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
-        again = Encoder.open(str(tiny), pooling="mean")
+        again = open_mean(tiny)
         said = capsys.readouterr().err
         assert f"{name}: its bytes are not those that were written; the graph is made again" in said
         np.testing.assert_array_equal(again.encode(TEXTS), first.encode(TEXTS))
@@ -102,7 +108,7 @@ def test_without_a_home_folder_the_model_encodes(
     capsys.readouterr()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "file"))
-    first = Encoder.open(str(tiny), pooling="mean")
+    first = open_mean(tiny)
     assert first.graph is None
     np.testing.assert_array_equal(first.encode(TEXTS), expected)
     assert capsys.readouterr().err == ""
@@ -119,33 +125,28 @@ def test_models_that_it_does_not_know_have_no_graph(tiny: Path, tmp_path: Path, 
 
 def test_a_graph_of_other_numbers_is_not_used(tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_store, "lowest_cosine", lambda model, graph: 0.9999)
-    opened = Encoder.open(str(tiny), pooling="mean")
+    opened = open_mean(tiny)
     assert opened.graph is None
     assert not any((home / "graphs").glob("encoder-*"))
     np.testing.assert_array_equal(opened.encode(TEXTS), Encoder.load(str(tiny), pooling="mean").encode(TEXTS))
 
 
 def test_a_trained_dual_encoder_that_did_not_make_the_index_is_refused(tiny: Path, home: Path, tmp_path: Path) -> None:
-    documents = [Document(docid, text) for docid, text in make_texts().items()]
-    write_index(documents, tmp_path / "index", [DensePart(Encoder.open(str(tiny), pooling="mean"))])
+    index = open_index(indexed(open_mean(tiny), tmp_path))
     make_encoder(tmp_path / "trained", WORDS[::-1])
-    how, index = QueryEncoding(f"{tmp_path / 'trained'}:pooling=mean"), open_index(tmp_path / "index")
+    how = QueryEncoding(f"{tmp_path / 'trained'}:pooling=mean")
     for kind in ("query", "dual"):
         (tmp_path / "trained" / "training.json").write_text(f'{{"model": "{kind}"}}')
         if kind == "query":
             assert open_query_encoder(how, index).dimension == index.vectors.dimension
         else:
-            with pytest.raises(InputError, match="was trained as a dual encoder"):
+            with refusal("was trained as a dual encoder"):
                 open_query_encoder(how, index)
 
 
 def test_a_query_encoder_for_documents_of_another_encoder_is_reported(tiny: Path, home: Path, tmp_path: Path) -> None:
-    documents, made_by = (
-        [Document(docid, text) for docid, text in make_texts().items()],
-        Encoder.open(str(tiny), pooling="mean"),
-    )
-    write_index(documents, tmp_path / "index", [DensePart(made_by)])
-    trained, index = make_encoder(tmp_path / "trained", WORDS[::-1]), open_index(tmp_path / "index")
+    made_by = open_mean(tiny)
+    trained, index = make_encoder(tmp_path / "trained", WORDS[::-1]), open_index(indexed(made_by, tmp_path))
     own, other = {"name": made_by.name, "fingerprint": made_by.fingerprint}, {"name": "x", "fingerprint": "y"}
     for by in (own, other):
         (trained / "training.json").write_text(json.dumps({"model": "query", "documents_by": by}))
@@ -157,16 +158,15 @@ def test_a_query_encoder_for_documents_of_another_encoder_is_reported(tiny: Path
 def test_an_encoder_that_has_changed_since_is_refused(tiny: Path, home: Path, tmp_path: Path) -> None:
     """Where the graph is gone it is made again of the same encoder, and of no other."""
     folder = shutil.copytree(tiny, tmp_path / "encoder")
-    documents = [Document(docid, text) for docid, text in make_texts().items()]
-    write_index(documents, tmp_path / "index", [DensePart(Encoder.open(str(folder), pooling="mean"))])
+    index = indexed(open_mean(folder), tmp_path)
 
     def of_index() -> Encoder:
-        return open_query_encoder(QueryEncoding(), open_index(tmp_path / "index"))
+        return open_query_encoder(QueryEncoding(), open_index(index))
 
     expected = of_index().encode(TEXTS)
     shutil.rmtree(home / "graphs")
     np.testing.assert_array_equal(of_index().encode(TEXTS), expected)
     shutil.rmtree(folder)
     make_encoder(folder, WORDS[::-1])
-    with pytest.raises(InputError, match=r"the files of its encoder .* have changed since"):
+    with refusal(r"the files of its encoder .* have changed since"):
         of_index()

@@ -9,6 +9,7 @@ import ir_measures
 import numpy as np
 import pandas
 import pytest
+from refusals import refusal
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.qrels import load_qrels, named_protocol
@@ -38,7 +39,7 @@ def test_all_wrong_names_at_once() -> None:
     assert "P(rell=1)@3: unsupported params found: ['rell']" in message
     assert "; RR@10" not in message
     for nothing in ("", " , ", []):
-        with pytest.raises(InputError, match="none given"):
+        with refusal("none given"):
             parse_measures(nothing)
 
 
@@ -74,7 +75,7 @@ def test_a_topic_without_a_strict_relevant_document_scores_nothing_or_is_dropped
     assert dropped.values[0].tolist() == whole.values[0, :2].tolist()
     assert evaluate(RUN, GRADED, "RR", "strict-dropped", topics=["q3", "q1"]).topics == ("q1",)
     for protocol in ("strict", "strict-dropped", "dl"):
-        with pytest.raises(InputError, match=f"protocol {protocol} counts grades from 2 on, the highest here is 1"):
+        with refusal(f"protocol {protocol} counts grades from 2 on, the highest here is 1"):
             evaluate(RUN, judged(("q1", "a", 1)), protocol=protocol)
 
 
@@ -127,7 +128,7 @@ def test_missing_topics_score_nothing_and_common_topics_leave_them_out() -> None
     common = evaluate({"whole": RUN, "part": part}, GRADED, "RR@10", "dl", common_topics=True)
     assert common.topics == ("q1",)
     assert common.means.ravel().tolist() == pytest.approx([1 / 3, 1.0])
-    with pytest.raises(InputError, match="no judged topic has entries in all 2 runs"):
+    with refusal("no judged topic has entries in all 2 runs"):
         evaluate({"one": RUN.of_queries([0]), "other": RUN.of_queries([1])}, GRADED, common_topics=True)
 
 
@@ -177,17 +178,15 @@ def test_nothing_depends_on_the_order_of_queries_or_on_how_many_are_measured_at_
 
 def test_what_cannot_be_evaluated() -> None:
     strange = Run.from_dict({"77": {"a": 1.0}})
-    with pytest.raises(
-        InputError, match=r"run run: none of its 1 queries is judged \(its ids: 77; judged: q1, q2, q3\)"
-    ):
+    with refusal(r"run run: none of its 1 queries is judged \(its ids: 77; judged: q1, q2, q3\)"):
         evaluate(strange, GRADED)
-    with pytest.raises(InputError, match="protocol 'trek'; did you mean trec"):
+    with refusal("protocol 'trek'; did you mean trec"):
         evaluate(RUN, GRADED, protocol="trek")
-    with pytest.raises(InputError, match=r"P\(rel=2\)@5: protocol binary has grades 0 and 1 only"):
+    with refusal(r"P\(rel=2\)@5: protocol binary has grades 0 and 1 only"):
         evaluate(RUN, GRADED, "P(rel=2)@5", protocol="binary")
-    with pytest.raises(InputError, match="no runs"):
+    with refusal("no runs"):
         evaluate({}, GRADED)
-    with pytest.raises(InputError, match=r"ERR@10: gdeval knows grades up to 4, the highest here is 5"):
+    with refusal(r"ERR@10: gdeval knows grades up to 4, the highest here is 5"):
         evaluate(RUN, judged(("q1", "a", 5)), "nDCG@10 ERR@10")
 
 

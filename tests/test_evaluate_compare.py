@@ -6,8 +6,8 @@ import numpy as np
 import pandas
 import pytest
 import scipy.stats
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate import Scores, compare, evaluate
 from rnnreranker.evaluate.comparison import bootstrap_intervals, holm
 from rnnreranker.runs import Run
@@ -80,5 +80,5 @@ def test_the_family_is_every_run_and_measure_of_the_call() -> None:
 
 
 def test_what_cannot_be_compared() -> None:
-    with pytest.raises(InputError, match="1 run: expected a baseline and at least one run"):
+    with refusal("1 run: expected a baseline and at least one run"):
         compare(scores_of([0.5, 1.0]))

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from query_sets import write_judged
+from refusals import refusal
 from scipy.stats import ttest_rel
 
 from rnnreranker import Index, Run, build_index, evaluate_run, run_experiment
-from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.base.errors import DataWarning
 from rnnreranker.evaluate.scores import Scores
 from rnnreranker.experiment import ExperimentRequest, System, advice, main, settings_of, split_at
 
@@ -72,12 +74,10 @@ def test_rows_are_those_of_search_evaluate_and_scipy(world: World) -> None:
 def test_the_command_runs_what_the_index_can_do(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
-    judged = [f"{qid} 0 {docid} {grade}\n" for qid, own in world.qrels.items() for docid, grade in own.items()]
-    (tmp_path / "qrels.txt").write_text("".join(judged))
-    written = tmp_path / "table.json"
-    flags = f"--index {world.index.name} --topics {tmp_path / 'topics.tsv'} --qrels {tmp_path / 'qrels.txt'}"
-    assert main(f"{flags} --encoded-queries {world.queries} --output {written}".split()) == 0
+    judged = ((qid, docid, grade) for qid, own in world.qrels.items() for docid, grade in own.items())
+    flags, written = write_judged(tmp_path, TOPICS, judged), tmp_path / "table.json"
+    more = f"--index {world.index.name} --encoded-queries {world.queries} --output {written}"
+    assert main([*flags, *more.split()]) == 0
     out, said = capsys.readouterr()
     header, *rows, empty, sentence = out.splitlines()
     firsts = ["bm25s", "dense", "bm25s+dense by minmax", "bm25s+dense by rrf"]
@@ -105,7 +105,7 @@ def test_the_command_runs_what_the_index_can_do(
 )
 def test_mistakes_are_refused_before_any_work(world: World, systems: str, qrels: Any, said: str) -> None:
     systems = systems.format(run=world.run)
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         run_experiment(world.index, TOPICS, qrels or world.qrels, systems=systems, encoded_queries=world.queries)
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from query_sets import write_index, write_queries, write_texts
+from refusals import refusal
 
 from rnnreranker import RnnParams, Run, rnn_similarity
-from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.search.__main__ import main
-from rnnreranker.search.explain.neighbourhood import neighbourhood
+from rnnreranker.search.explain.neighbourhood import Neighbourhood, neighbourhood
 from rnnreranker.search.explain.page import explanation, picture
 
 SETTINGS = [
@@ -37,6 +38,22 @@ def chance(count: int = 25, seed: int = 3) -> tuple[np.ndarray, np.ndarray, list
     return query, candidates, [f"d{number}" for number in range(count)]
 
 
+def check_sums(found: Neighbourhood, expected: np.ndarray) -> None:
+    """Parts add up to the expected scores, shared neighbours to Jaccard similarities."""
+    for one in found.candidates:
+        assert one.score == pytest.approx(expected[one.element - 1], abs=1e-5)
+        assert one.score == pytest.approx(sum(one.amounts), abs=1e-12)
+        for part, jaccard in zip(found.parts, one.values, strict=True):
+            if part.kind not in ("jac", "near") or part.probe == one.element:
+                continue
+            shared = found.shared(one.element, part.probe)
+            amounts = [line.amount for line in shared]
+            assert sum(amounts) == pytest.approx(jaccard, abs=1e-9)
+            if jaccard:
+                assert sum(line.share for line in shared) == pytest.approx(1.0)
+            assert amounts == sorted(amounts, reverse=True)
+
+
 @pytest.mark.parametrize("params", SETTINGS, ids=str)
 def test_scores_are_those_of_rnn_similarity_and_shared_neighbours_add_up(params: RnnParams) -> None:
     query, candidates, docids = chance()
@@ -46,19 +63,9 @@ def test_scores_are_those_of_rnn_similarity_and_shared_neighbours_add_up(params:
     scores = [one.score for one in found.candidates]
     assert scores == sorted(scores, reverse=True)
     assert [part.probe for part in found.parts if part.kind in ("jac", "near")] == list(found.probes)
+    check_sums(found, expected)
     for one in found.candidates:
-        assert one.score == pytest.approx(expected[one.element - 1], abs=1e-5)
-        assert one.score == pytest.approx(sum(one.amounts), abs=1e-12)
         assert (one.docid, one.before) == (docids[one.element - 1], one.element)
-        for part, jaccard in zip(found.parts, one.values, strict=True):
-            if part.kind not in ("jac", "near") or part.probe == one.element:
-                continue
-            shared = found.shared(one.element, part.probe)
-            assert sum(line.amount for line in shared) == pytest.approx(jaccard, abs=1e-9)
-            if jaccard:
-                assert sum(line.share for line in shared) == pytest.approx(1.0)
-            amounts = [line.amount for line in shared]
-            assert amounts == sorted(amounts, reverse=True)
     assert any(found.shared(one.element) for one in found.candidates)
 
 
@@ -204,15 +211,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an index of thirty documents, three topics and their vectors."""
     folder = tmp_path_factory.mktemp("explain")
     rng = np.random.default_rng(11)
-    (folder / "index").mkdir()
-    np.save(folder / "index" / "vectors.npy", rng.normal(size=(30, 8)).astype(np.float32))
-    (folder / "index" / "docid").write_text("".join(f"d{i:02d}\n" for i in range(30)))
-    with CorpusWriter(folder / "index") as corpus:
-        for i in range(30):
-            corpus.add(Document(f"d{i:02d}", f"number {i} <i>\nsecond line"))
-    np.save(folder / "queries.npy", rng.normal(size=(3, 8)).astype(np.float32))
-    (folder / "queries.ids").write_text("q1\nq2\nq/3\n")
-    (folder / "topics.tsv").write_text("q1\triver boat\nq2\tbread oven\nq/3\tgarden rose\n")
+    docids = [f"d{i:02d}" for i in range(30)]
+    with CorpusWriter(write_index(folder / "index", rng.normal(size=(30, 8)), docids)) as corpus:
+        for i, docid in enumerate(docids):
+            corpus.add(Document(docid, f"number {i} <i>\nsecond line"))
+    topics = {"q1": "river boat", "q2": "bread oven", "q/3": "garden rose"}
+    write_queries(folder / "queries.npy", topics, rng.normal(size=(3, 8)))
+    write_texts(folder / "topics.tsv", topics)
     return folder
 
 
@@ -221,19 +226,25 @@ def flags(folder: Path, *more: str) -> list[str]:
     return [*base, "--topics", str(folder / "topics.tsv"), *more]
 
 
+def table_of(page: str) -> tuple[list[float], list[tuple[str, str]]]:
+    """The scores of a page, its docids with their texts."""
+    scores = re.findall(r'<td class="n score">(.*?)</td>', page)
+    rows = re.findall(r'<tr id="r\d+">.*?<span class="docid">(.*?)</span><span class="text">(.*?)</span>', page)
+    return list(map(float, scores)), rows
+
+
 def test_command_writes_the_page_of_a_topic(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "why.html"
     out = tmp_path / "run.txt"
     more = ["--explain", "q2", "--explain-output", str(page), "--context", "12", "--output", str(out)]
     assert main(flags(tiny, *more)) == 0
     text = page.read_text()
+    scores, rows = table_of(text)
     assert "bread oven" in text
     assert "river boat" not in text
     assert str(page) in capsys.readouterr().err
     ranked = Run.read(out).ranked("q2")[:12]
-    scores = [float(score) for score in re.findall(r'<td class="n score">(.*?)</td>', text)]
     assert scores == pytest.approx([score for _, score in Run.read(out)["q2"][:12]], abs=6e-5)
-    rows = re.findall(r'<tr id="r\d+">.*?<span class="docid">(.*?)</span><span class="text">(.*?)</span>', text)
     assert [docid for docid, _ in rows] == ranked
     assert dict(rows)[ranked[0]] == f"number {int(ranked[0][1:])} &lt;i&gt;"
 
@@ -259,6 +270,6 @@ def test_errors_come_before_any_work(
         raise AssertionError("the index was opened")
 
     monkeypatch.setattr("rnnreranker.search.pipeline.open_index", fail)
-    with pytest.raises(InputError, match=message):
+    with refusal(message):
         main(flags(tiny, *more))
     assert not list(tmp_path.iterdir())

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from query_sets import write_index, write_neighbours, write_queries, write_texts
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
 from rnnreranker.data.document import Document
 from rnnreranker.parts.neighbours import NeighbourGraph
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.explain.neighbourhood import graph_neighbourhood
 from rnnreranker.search.explain.page import explanation
+from tests.test_explain import check_sums, table_of
 
 DOCUMENTS, K, CONTEXT = 40, 4, 15
 RNG = np.random.default_rng(5)
@@ -38,15 +37,13 @@ SETTINGS = [
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of vectors with a graph of them, two topics and their vectors."""
     folder = tmp_path_factory.mktemp("index")
-    np.save(folder / "vectors.npy", VECTORS)
-    (folder / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS))
-    with CorpusWriter(folder) as corpus:
+    with CorpusWriter(write_index(folder, VECTORS, DOCIDS)) as corpus:
         for docid in DOCIDS:
             corpus.add(Document(docid, f"text of {docid}"))
-    write_graph(DenseNeighbours(open_vectors(folder)), folder / "neighbours", K)
-    np.save(folder.parent / "queries.npy", np.stack([QUERY, -QUERY]))
-    (folder.parent / "queries.ids").write_text("q1\nq2\n")
-    (folder.parent / "topics.tsv").write_text("q1\triver boat\nq2\tbread oven\n")
+    write_neighbours(folder, K)
+    topics = {"q1": "river boat", "q2": "bread oven"}
+    write_queries(folder.parent / "queries.npy", topics, [QUERY, -QUERY])
+    write_texts(folder.parent / "topics.tsv", topics)
     return folder
 
 
@@ -69,14 +66,7 @@ def test_scores_are_those_of_the_kernel(graph: NeighbourGraph, params: RnnParams
     found = graph_neighbourhood(graph, docids, params, query=query, base=base)
     given = None if query is None else query[None]
     fast = graph_similarity(graph.edges, graph.weights, rows[None], params, query=given, base=base[None])[0]
-    for one in found.candidates:
-        assert one.score == pytest.approx(fast[one.element - 1], abs=1e-5)
-        assert one.score == pytest.approx(sum(one.amounts), abs=1e-12)
-        for part, value in zip(found.parts, one.values, strict=True):
-            if part.kind in ("jac", "near") and part.probe != one.element:
-                assert sum(line.amount for line in found.shared(one.element, part.probe)) == pytest.approx(
-                    value, abs=1e-9
-                )
+    check_sums(found, fast)
     assert ("geo" in [part.kind for part in found.parts]) == (known and params.lam > 0)
     assert [one.similarity is not None for one in found.candidates] == [known] * CONTEXT
 
@@ -123,9 +113,8 @@ def test_the_page_has_the_scores_of_the_run(index: Path, tmp_path: Path, queries
     vectors = QueryVectors(("q1", "q2"), np.load(index.parent / "queries.npy"))
     want = reranker.rerank(Run.read(tmp_path / "base.txt"), vectors)["q1"][:CONTEXT]
     text = page.read_text()
-    scores = re.findall(r'<td class="n score">(.*?)</td>', text)
-    assert [float(score) for score in scores] == pytest.approx([score for _, score in want], abs=6e-5)
-    shown = re.findall(r'<tr id="r\d+">.*?<span class="docid">(.*?)</span><span class="text">(.*?)</span>', text)
+    scores, shown = table_of(text)
+    assert scores == pytest.approx([score for _, score in want], abs=6e-5)
     assert shown == [(docid, f"text of {docid}") for docid, _ in want]
     assert [docid for docid, _ in want] == Run.read(out).ranked("q1")[:CONTEXT]
     said = {"encoded": "inner products of its vector", "run": "are the scores of the run", "none": "not known"}

@@ -12,9 +12,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
 from rnnreranker.base import files
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import check_writable, file_digest, first_line, folder_written_whole, write_atomically
 
 
@@ -27,7 +27,7 @@ def test_the_first_line_that_is_not_blank(tmp_path: Path, content: bytes, line: 
             stream.write(content)
         assert first_line(tmp_path / name) == line
     (tmp_path / "y.gz").write_bytes(b"no gzip")
-    with pytest.raises(InputError, match=r"y\.gz: not a whole gzip file"):
+    with refusal(r"y\.gz: not a whole gzip file"):
         first_line(tmp_path / "y.gz")
 
 
@@ -60,9 +60,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(os.stat(pipe).st_mode)
     assert os.listdir(tmp_path) == ["pipe"]
     for read in (first_line, file_digest):
-        with pytest.raises(
-            InputError, match="pipe: is a pipe or a device, which cannot be read twice; write its content"
-        ):
+        with refusal("pipe: is a pipe or a device, which cannot be read twice; write its content"):
             read(pipe)
 
 
@@ -81,7 +79,7 @@ def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
     assert (tmp_path / "made" / "out" / "file").read_text() == "second"
     assert os.listdir(tmp_path / "made") == ["out"]
     (tmp_path / "text").touch()
-    with pytest.raises(InputError, match="text: is a file, expected the name of a folder"):
+    with refusal("text: is a file, expected the name of a folder"):
         write_folder(tmp_path / "text", "third")
 
 

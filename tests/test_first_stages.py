@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from page_data.first_stages import LAYOUTS, Collection, stage_table
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
@@ -64,13 +64,13 @@ def test_cells_are_taken_together() -> None:
     assert [len(cells) for cells in (new.below, new.surely_below, new.surely_above)] == [1, 0, 1]
     assert (new.lost, before.lost) == ([], [])  # p .04 becomes .12
     assert [len(cells) for cells in (before.below, before.surely_below, before.surely_above)] == [1, 1, 0]
-    with pytest.raises(InputError, match="no record of expand-rnn over dense; measure it with --record"):
+    with refusal("no record of expand-rnn over dense; measure it with --record"):
         table.over("expand-rnn", "dense")
     assert table.find("rnn", "dense", "SciFact").value == 0.495
-    with pytest.raises(InputError, match="no record of prf over dense on SciFact; measure it with --record"):
+    with refusal("no record of prf over dense on SciFact; measure it with --record"):
         table.find("prf", "dense", "SciFact")
     assert not table.complete
-    with pytest.raises(InputError, match="no record of rnn over any first stage"):
+    with refusal("no record of rnn over any first stage"):
         table.over("rnn", without=["dense"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,48 +16,20 @@ from rnnreranker.index.build import write_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.postings.part import ImpactParams, ImpactPart
 from rnnreranker.parts.tokens.part import TokenParams, TokensPart
+from tests.query_sets import write_documents
 from tests.test_cross_encoder import PAIRS, many_pairs
-from tests.test_encode_graph import LARGER
+from tests.test_encode_graph import of_kind
 from tests.test_encode_late import TEXTS
-from tests.test_impacts import make_masked_model
-from tests.tiny_encoder import make_cross_encoder, make_late, make_texts
+from tests.tiny_encoder import make_texts
 
 pytest.importorskip("onnx")
 pytest.importorskip("sentence_transformers")
 DOCUMENTS = [Document(docid, text) for docid, text in make_texts().items()]
 
 
-@pytest.fixture(scope="module")
-def masked(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_masked_model(tmp_path_factory.mktemp("masked")))
-
-
-@pytest.fixture(scope="module")
-def late(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_late(tmp_path_factory.mktemp("late") / "late"))
-
-
-@pytest.fixture(scope="module")
-def cross(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_cross_encoder(tmp_path_factory.mktemp("cross")))
-
-
-def masked_of_kind(kind: str, folder: Path) -> Path:
-    """A masked-language model of a kind, random weights of two layers, with the tokenizer of `make_masked_model`."""
-    import torch
-    from transformers import AutoConfig, AutoModelForMaskedLM
-
-    make_masked_model(folder)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    sizes = {"vocab_size": 45, "max_position_embeddings": 64, "initializer_range": 0.2, **sizes, **LARGER.get(kind, {})}
-    torch.manual_seed(1)
-    AutoModelForMaskedLM.from_config(AutoConfig.for_model(kind, **sizes)).save_pretrained(folder)
-    return folder
-
-
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
 def test_weights_of_words_are_those_of_the_model(kind: str, tmp_path: Path) -> None:
-    folder = str(masked_of_kind(kind, tmp_path / kind))
+    folder = str(of_kind(kind, tmp_path / kind, "AutoModelForMaskedLM", initializer_range=0.2))
     model, graph = SparseEncoder.load(folder, max_length=20), SparseEncoder.open(folder, max_length=20)
     assert graph.graph is not None
     texts = [document.text for document in DOCUMENTS]
@@ -74,9 +45,9 @@ def test_weights_of_words_are_those_of_the_model(kind: str, tmp_path: Path) -> N
     np.testing.assert_array_equal(one.weights.toarray(), other.weights.toarray()[::-1])
 
 
-def test_tokens_are_those_of_the_model(late: str) -> None:
+def test_tokens_are_those_of_the_model(late: Path) -> None:
     lengths = {"query_length": 12, "document_length": 20}
-    model, graph = LateEncoder.load(late, **lengths), LateEncoder.open(late, **lengths)
+    model, graph = LateEncoder.load(str(late), **lengths), LateEncoder.open(str(late), **lengths)
     assert graph.graph is not None
     for what in ("document", "query"):
         ours, theirs = graph.encode(TEXTS, what), model.encode(TEXTS, what)  # type: ignore[arg-type]
@@ -88,8 +59,8 @@ def test_tokens_are_those_of_the_model(late: str) -> None:
     assert (graph.fingerprint, graph.dimension) == (model.fingerprint, 16)
 
 
-def test_scores_of_pairs_are_those_of_the_model(cross: str) -> None:
-    model, graph = PairScorer.load(cross, max_length=16), PairScorer.open(cross, max_length=16)
+def test_scores_of_pairs_are_those_of_the_model(cross: Path) -> None:
+    model, graph = PairScorer.load(str(cross), max_length=16), PairScorer.open(str(cross), max_length=16)
     assert graph.graph is not None
     for pairs in (PAIRS, many_pairs()):
         ours, theirs = graph.score(pairs), model.score(pairs)
@@ -103,14 +74,14 @@ def test_scores_of_pairs_are_those_of_the_model(cross: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", ["impact", "tokens"])
-def test_a_part_goes_on_as_it_was_begun(part: str, masked: str, late: str, tmp_path: Path) -> None:
+def test_a_part_goes_on_as_it_was_begun(part: str, masked: Path, late: Path, tmp_path: Path) -> None:
     """New documents of a part that the model itself made are encoded by the model."""
 
     def made(by_graph: bool) -> Any:
         if part == "impact":
-            encoder = (SparseEncoder.open if by_graph else SparseEncoder.load)(masked)
+            encoder = (SparseEncoder.open if by_graph else SparseEncoder.load)(str(masked))
             return ImpactPart(encoder, ImpactParams())
-        return TokensPart((LateEncoder.open if by_graph else LateEncoder.load)(late), TokenParams())
+        return TokensPart((LateEncoder.open if by_graph else LateEncoder.load)(str(late)), TokenParams())
 
     write_index(DOCUMENTS[:5], tmp_path / "old", [made(False)])
     goes_on = made(True)
@@ -133,20 +104,21 @@ print(*sorted({"torch", "transformers", "sentence_transformers"} & set(sys.modul
 
 
 @pytest.mark.long
-def test_no_command_needs_torch_once_the_graphs_are_there(masked: str, late: str, cross: str, tmp_path: Path) -> None:
+def test_no_command_needs_torch_once_the_graphs_are_there(
+    masked: Path, late: Path, cross: Path, tmp_path: Path
+) -> None:
     def in_process(*args: str) -> str:
         done = subprocess.run([sys.executable, "-c", CHILD, *args], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()[-1]
 
-    for made in (SparseEncoder.open(masked), LateEncoder.open(late), PairScorer.open(cross)):
+    for made in (SparseEncoder.open(str(masked)), LateEncoder.open(str(late)), PairScorer.open(str(cross))):
         assert made.graph is not None  # type: ignore[attr-defined]
-    lines = (json.dumps({"id": one.docid, "contents": one.text}) for one in DOCUMENTS)
-    (tmp_path / "documents.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    documents = write_documents(tmp_path / "documents.jsonl", make_texts())
     (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw3\n")
     index, asked = str(tmp_path / "index"), str(tmp_path / "topics.tsv")
-    parts = ("--parts", "impact,tokens", "--impact-encoder", masked, "--token-encoder", late)
-    assert in_process("index", "--documents", str(tmp_path / "documents.jsonl"), *parts, "--output", index) == ""
+    parts = ("--parts", "impact,tokens", "--impact-encoder", str(masked), "--token-encoder", str(late))
+    assert in_process("index", "--documents", str(documents), *parts, "--output", index) == ""
     chain = ("--rerank", f"cross-encoder:model={cross}", "--output", str(tmp_path / "run.txt"))
     for retriever in ("impact", "late"):
         assert in_process("search", "--index", index, "--topics", asked, "--retriever", retriever, *chain) == ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refusal
 
 from rnnreranker import QueryVectors, RnnParams, rerank_hits, rnn_similarity
-from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.base.errors import DataWarning
 
 
 def made(count: int = 40, dimension: int = 16) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +83,7 @@ def test_params_that_are_neither_a_mapping_nor_rnn_params() -> None:
         ({"kk": 3}, "params: no setting kk, did you mean k?"),
         ("k=3", "params='k=3': expected RnnParams"),
     ):
-        with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        with refusal(message.replace("?", r"\?")):
             rerank_hits(query, vectors, None, params)  # type: ignore[arg-type]
 
 
@@ -113,5 +114,5 @@ def test_params_that_are_neither_a_mapping_nor_rnn_params() -> None:
     ],
 )
 def test_what_is_refused(query: object, vectors: object, scores: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with refusal(message):
         rerank_hits(query, vectors, scores)  # type: ignore[arg-type]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refusal
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.encode.model_folder import term_counts
@@ -117,7 +117,7 @@ def test_counted_queries_need_no_weights(world: Path, tmp_path: Path, home: Path
         assert run_search(*of_search(world, index, run, how="query_weights=counts")) == 0
         runs.append(run.read_bytes())
     assert runs[0] == runs[1] == runs[2]
-    with pytest.raises(InputError, match="no model in this folder"):
+    with refusal("no model in this folder"):
         run_search(*of_search(world, index, run))
 
 
@@ -126,6 +126,6 @@ def test_queries_of_a_changed_encoder_are_refused(world: Path, tmp_path: Path, h
     described = json.loads((index / "rnnreranker.json").read_text())
     described["parts"]["impact"]["encoder"]["fingerprint"] = "another"
     (index / "rnnreranker.json").write_text(json.dumps(described))
-    with pytest.raises(InputError, match=r"the files of its encoder .* have changed since; make the index again"):
+    with refusal(r"the files of its encoder .* have changed since; make the index again"):
         run_search(*of_search(world, index, tmp_path / "run.txt"))
     assert run_search(*of_search(world, index, tmp_path / "run.txt", how=f"encoder={world / 'model'}")) == 0

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from query_sets import write_lines
+from refusals import refusal
 from scipy.sparse import csr_matrix
 from scipy.sparse import random as random_sparse
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kinds import SparseEncoder
 from rnnreranker.parts.postings import source as postings
 from rnnreranker.parts.postings.source import ImpactSource, whole
@@ -29,13 +30,8 @@ def make_masked_model(folder: Path, **config: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_masked_model(tmp_path_factory.mktemp("masked"))
-
-
-@pytest.fixture(scope="module")
-def encoder(folder: Path) -> SparseEncoder:
-    return SparseEncoder.load(str(folder))
+def encoder(masked: Path) -> SparseEncoder:
+    return SparseEncoder.load(str(masked))
 
 
 def plain_weights(folder: Path, text: str) -> np.ndarray:
@@ -48,13 +44,13 @@ def plain_weights(folder: Path, text: str) -> np.ndarray:
     return torch.log1p(torch.relu(logits)).amax(dim=1)[0].numpy()
 
 
-def test_weights_are_those_of_a_plain_implementation(encoder: SparseEncoder, folder: Path) -> None:
+def test_weights_are_those_of_a_plain_implementation(encoder: SparseEncoder, masked: Path) -> None:
     found, cut = encoder.encode(TEXTS, "document")
     assert (found.shape, cut, encoder.encode([], "query").weights.shape) == ((len(TEXTS), 45), 1, (0, 45))
     assert found.dtype == np.float32
     for row, text in enumerate(TEXTS):
         if text.strip():
-            np.testing.assert_allclose(found[row].toarray()[0], plain_weights(folder, text), atol=1e-5)
+            np.testing.assert_allclose(found[row].toarray()[0], plain_weights(masked, text), atol=1e-5)
             assert found[row].nnz > 0
         else:
             assert found[row].nnz == 0
@@ -66,7 +62,7 @@ def written(tmp_path: Path, matrix: csr_matrix, docids: list[str], factor: float
     kept = matrix if factor is None else whole(matrix, factor)
     halves = [kept[: kept.shape[0] // 2], kept[kept.shape[0] // 2 :]]
     postings.write_postings(tmp_path / ImpactSource.files, lambda: halves, kept.shape[1], factor is None)
-    (tmp_path / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+    write_lines(tmp_path / "docid", docids)
     described = {"encoder": {"name": "x"}, "vocabulary": kept.shape[1], "words": "y", "factor": factor}
     return ImpactSource(tmp_path, described)
 
@@ -118,7 +114,7 @@ def test_types_are_as_small_as_they_can_be(tmp_path: Path) -> None:
 
 
 def test_a_weight_that_overflows_is_refused() -> None:
-    with pytest.raises(InputError, match=r"a weight of 700 times the factor 100 is beyond 65535.*factor=94 "):
+    with refusal(r"a weight of 700 times the factor 100 is beyond 65535.*factor=94 "):
         whole(csr_matrix(np.float32([[0, 700]])), 100)
 
 
@@ -134,14 +130,14 @@ def run_search(*arguments: object) -> int:
     return main([str(argument) for argument in arguments])
 
 
-def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_index_and_search_commands(masked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "docs.tsv").write_text("a\tw1 w2\nb\tw3 w4\nc\tw5\ne\t \n" + "long\t" + "w9 " * 90 + "\n")
     (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw5\n")
     index, run = tmp_path / "index", tmp_path / "run.txt"
-    of_index = ["--documents", tmp_path / "docs.tsv", "--output", index, "--impact-encoder", folder, "--parts"]
+    of_index = ["--documents", tmp_path / "docs.tsv", "--output", index, "--impact-encoder", masked, "--parts"]
     assert run_index(*of_index, "impact") == 0
     assert "1 text cut at 64 tokens" in capsys.readouterr().err
-    with pytest.raises(InputError, match=r"holds an index of other impact;"):
+    with refusal(r"holds an index of other impact;"):
         run_index(*of_index, "impact:factor=10")
     search = ["--index", index, "--topics", tmp_path / "topics.tsv", "--rerank", "none", "--output", run]
     assert run_search(*search, "--retriever", "impact") == 0
@@ -155,16 +151,16 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
 
 
 def test_a_tokenizer_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="its tokenizer has token 44, its model 30 embeddings"):
+    with refusal("its tokenizer has token 44, its model 30 embeddings"):
         SparseEncoder.load(str(make_masked_model(tmp_path / "few", vocab_size=30)))
 
 
-def test_queries_of_another_vocabulary_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_queries_of_another_vocabulary_are_refused(masked: Path, tmp_path: Path) -> None:
     from rnnreranker.base.method import Inputs
     from rnnreranker.methods.retrieve.impact import ImpactRetriever
 
     source = written(tmp_path, made_up(5, 45, 1), list("abcde"))
-    source.encoder = {"name": str(folder), "fingerprint": SparseEncoder.open(str(folder)).fingerprint}
+    source.encoder = {"name": str(masked), "fingerprint": SparseEncoder.open(str(masked)).fingerprint}
     retriever = ImpactRetriever(Inputs(topics={"q": "w1"}, impacts=source))
-    with pytest.raises(InputError, match="its vocabulary is another than that of the index"):
+    with refusal("its vocabulary is another than that of the index"):
         retriever.retrieve(10)

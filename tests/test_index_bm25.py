@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
 from rnnreranker.base import java
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import UnavailableError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -108,7 +109,7 @@ def test_chinese_is_read_by_two_characters(jvm: None, tmp_path: Path, capsys: py
     (tmp_path / "more.jsonl").write_text(lines[3])
     assert index(["--append", str(tmp_path / "more.jsonl"), "--output", str(output)]) == 0
     assert describe(output)["parts"] == {"bm25": {"settings": {"language": "zh"}}}
-    with pytest.raises(InputError, match=r"holds an index of .*other bm25; give --overwrite"):
+    with refusal(r"holds an index of .*other bm25; give --overwrite"):
         index(made)
 
     asked = ["--index", str(output), "--topics", str(topics), "--retriever", "bm25", "--rerank", "none"]
@@ -118,7 +119,7 @@ def test_chinese_is_read_by_two_characters(jvm: None, tmp_path: Path, capsys: py
     assert {qid: [docid for docid, _ in found[qid]] for qid in found} == {"1": ["a", "d", "c"], "2": ["b"]}
     assert search([*asked, "--retriever", "bm25:language=en"]) == 0  # its words are of one character, as no document's
     assert Run.read(tmp_path / "run.txt").qids == ("2",)
-    with pytest.raises(InputError, match=r"leave it out or give fb_filter=no$"):
+    with refusal(r"leave it out or give fb_filter=no$"):
         search([*asked, "--prf", "rm3"])
 
 

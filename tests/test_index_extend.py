@@ -12,6 +12,8 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from query_sets import write_documents
+from refusals import refusal
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
@@ -75,8 +77,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def documents(path: Path, rows: range) -> str:
-    path.write_text("".join(json.dumps({"id": f"d{row}", "text": TEXTS[row]}) + "\n" for row in rows))
-    return str(path)
+    return str(write_documents(path, {f"d{row}": TEXTS[row] for row in rows}))
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -192,13 +193,13 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (["--append", documents(tmp_path / "empty.jsonl", range(0))], r"empty\.jsonl: no documents to add; expected"),
         ([], "give --documents, what to make an index of, --append, what to add to the one in --output, or parts"),
     ):
-        with pytest.raises(InputError, match=said) as refused:
+        with refusal(said) as refused:
             main([*flags, "--output", str(index)])
         assert "\n" not in str(refused.value)
-    with pytest.raises(InputError, match=r"no index to add to; make one with --documents"):
+    with refusal(r"no index to add to; make one with --documents"):
         main(["--append", more, "--output", str(tmp_path / "nowhere")])
     monkeypatch.setattr(WordEncoder, "fingerprint", "words-2")
-    with pytest.raises(InputError, match="the files of the encoder words of its part dense have changed since"):
+    with refusal("the files of the encoder words of its part dense have changed since"):
         added(tmp_path, index, range(20, 25))
     assert content(index) == before
 
@@ -229,10 +230,10 @@ def test_what_cannot_be_taken(tmp_path: Path) -> None:
         ("--parts", "impact"): "has none of dense, impact, tokens that --parts names",
         ("--dtype", "float16"): "holds an index of other dense",
     }.items():
-        with pytest.raises(InputError, match=rf"--from-index {index}: {said}"):
+        with refusal(rf"--from-index {index}: {said}"):
             made(tmp_path, "other", range(20), [*flags, "--from-index", str(index)])
-    with pytest.raises(InputError, match=r"holds an index of other documents"):
+    with refusal(r"holds an index of other documents"):
         made(tmp_path, "other", range(20, 30), ["--from-index", str(index)])
-    with pytest.raises(InputError, match=r"nowhere: has none of dense, impact, tokens that --parts names"):
+    with refusal(r"nowhere: has none of dense, impact, tokens that --parts names"):
         made(tmp_path, "other", range(20), ["--from-index", str(tmp_path / "nowhere")])
     assert not (tmp_path / "other").exists()

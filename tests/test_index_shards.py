@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from pathlib import Path
 
 import pytest
 from lost_worker import CLUSTERS, cluster_that_loses_a_worker
+from query_sets import write_documents
+from refusals import refusal
 from tiny_encoder import WORDS, make_encoder
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
 
 DOCUMENTS = 4500  # nine blocks
@@ -24,10 +24,9 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("documents") / "docs.jsonl"
     words = [[WORDS[(number * step) % len(WORDS)] for step in range(1, 3 + number % 5)] for number in range(DOCUMENTS)]
-    path.write_text("".join(json.dumps({"id": f"d{at}", "text": " ".join(one)}) + "\n" for at, one in enumerate(words)))
-    return path
+    texts = {f"d{number}": " ".join(own) for number, own in enumerate(words)}
+    return write_documents(tmp_path_factory.mktemp("documents") / "docs.jsonl", texts)
 
 
 def flags(documents: Path, encoder: Path, output: Path) -> list[str]:
@@ -82,7 +81,7 @@ def test_shares_are_encoded_once_and_put_together(
 )
 @pytest.mark.usefixtures("as_command")
 def test_what_has_no_shares(more: list[str], said: str, documents: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+    with refusal(re.escape(said)):
         main(["--documents", str(documents), "--output", str(tmp_path / "index"), *more])
     assert not (tmp_path / "index").exists()
 

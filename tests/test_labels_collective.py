@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from query_sets import write_queries
+from refusals import refusal
 
-from rnnreranker import InputError, SoftLabels
+from rnnreranker import SoftLabels
 from rnnreranker.encode.kinds import LateEncoder
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main
@@ -54,11 +56,11 @@ def tokens_of_queries(world: Path) -> dict[str, np.ndarray]:
 
 
 def expected(source: TokenSource, query: np.ndarray, docids: list[str], known: list[str]) -> list[float]:
-    """The scores by loops: feedback are the known ones, then the first by MaxSim."""
+    """The scores by loops: feedback are the known ones, then the first by MaxSim of the first 15, the candidates."""
     params = ColbertParams(fb_docs=2, fb_clusters=4, fb_embeddings=3, fb_expansion_weight=0.5)
     rows = dict(zip(docids, source.rows(docids).tolist(), strict=True))
     plain = [(token, 1.0) for token in query]
-    near = sorted(docids, key=lambda one: (-prf.score_by_loops(plain, prf.tokens_of(source, rows[one])), one))
+    near = sorted(docids[:15], key=lambda one: (-prf.score_by_loops(plain, prf.tokens_of(source, rows[one])), one))
     first = [*known, *(docid for docid in near if docid not in known)][:2]
     expanded = prf.expanded_by_loops(source, query, [rows[docid] for docid in first], params)
     return [prf.score_by_loops(expanded, prf.tokens_of(source, rows[docid])) for docid in docids]
@@ -91,8 +93,7 @@ def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
     words = ["--run", str(made / "late.txt"), "--qrels", str(made / "qrels.txt"), "--method", "collective"]
     words += ["--output", str(tmp_path / "labels.parquet")]
     method, topics, index = ["--method"], ["--topics", str(world / "topics.tsv")], ["--index", str(world / "index")]
-    np.save(tmp_path / "vectors.npy", np.eye(3, dtype=np.float32))
-    (tmp_path / "vectors.ids").write_text("a\nb\nc\n")
+    write_queries(tmp_path / "vectors.npy", "abc", np.eye(3))
     (tmp_path / "few.tsv").write_text("q1\tw1\n")
     for given, said in (
         (
@@ -102,5 +103,5 @@ def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
         ([*index, *topics, *method, "collective:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
         ([*index, "--topics", str(tmp_path / "few.tsv")], "9 queries without a text"),
     ):
-        with pytest.raises(InputError, match=said):
+        with refusal(said):
             main([*words, *given])

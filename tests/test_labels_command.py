@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from labelers import soft_labels
+from refusals import refusal
 from test_negatives import small
 
-from rnnreranker import InputError, SoftLabels
+from rnnreranker import SoftLabels
 from rnnreranker.labels import export
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.export import of_labels
@@ -45,15 +46,13 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--address tcp://x goes"):
+    with refusal(r"needs --index.*needs --topics.*--address tcp://x goes"):
         main(["--run", "r", "--qrels", "q", "--output", "o", "--address", "tcp://x"])
-    with pytest.raises(InputError, match="n_max='many': expected an integer"):
+    with refusal("n_max='many': expected an integer"):
         main([*flags(tmp_path), "--n-max", "many"])
-    with pytest.raises(
-        InputError, match=r"^--method evidence:k=4,boost=0\.5: boost=0\.5: expected a finite number >= 1$"
-    ):
+    with refusal(r"^--method evidence:k=4,boost=0\.5: boost=0\.5: expected a finite number >= 1$"):
         main([*flags(tmp_path), "--boost", "0.5"])
-    with pytest.raises(InputError, match=r"qrels\.txt: no judgement has a grade of 9 or more \(the highest is 1\); "):
+    with refusal(r"qrels\.txt: no judgement has a grade of 9 or more \(the highest is 1\); "):
         main([*flags(tmp_path), "--relevant", "9"])
 
 
@@ -63,7 +62,7 @@ def test_query_vectors_of_another_length_are_named(tmp_path: Path) -> None:
     np.save(tmp_path / "q.npy", queries[:, 1:])
     dimension = queries.shape[1]
     said = rf"q\.npy: query vectors have {dimension - 1} dimensions, the index .*v\.npy has {dimension}; encode"
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         main(given)
 
 
@@ -71,7 +70,7 @@ def test_labels_that_cannot_be_made_leave_no_folder(tmp_path: Path) -> None:
     given = flags(tmp_path)
     ids = tmp_path / "v.ids"
     ids.write_text("".join(f"x{number}\n" for number in range(len(ids.read_text().splitlines()))))
-    with pytest.raises(InputError, match="not in the index"):
+    with refusal("not in the index"):
         main(given)
     assert not list(tmp_path.glob("*.parts"))
     assert not (tmp_path / "labels.parquet").exists()
@@ -95,7 +94,7 @@ def test_listwise_trains_in_sentence_transformers(tmp_path: Path, monkeypatch: p
         (topics, dict.fromkeys("ab", "x"), r"1 document without a text \(first: d\)"),
         ({"q1": "one"}, texts, r"1 query without a text \(first: q2\)"),
     ):
-        with pytest.raises(InputError, match=lost):
+        with refusal(lost):
             export.write_listwise(TINY, path, asked, lambda _, known=known: known)
 
 
@@ -116,7 +115,7 @@ def test_the_command_says_how_often_labels_are_right(tmp_path: Path, capsys: pyt
         (0.25, 0.3, 1, 0),
     ]
     assert rows[1]["mean"] == pytest.approx(0.235)
-    with pytest.raises(InputError, match="none of the labelled candidates is judged besides the positives"):
+    with refusal("none of the labelled candidates is judged besides the positives"):
         of_labels(labels, {("q1", "a"): 1, ("q2", "d"): 1})
     given = flags(tmp_path)
     (tmp_path / "truth.txt").write_text("".join(f"q0 0 d{number:02} 1\n" for number in range(30)))

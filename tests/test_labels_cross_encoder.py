@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from query_sets import write_documents, write_judged
+from refusals import refusal
 
-from rnnreranker import InputError, Run, SoftLabels, make_labels
+from rnnreranker import Run, SoftLabels, make_labels
 from rnnreranker.base.settings import Written
 from rnnreranker.encode.kinds import PairScorer
 from rnnreranker.labels.__main__ import main
@@ -30,9 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index with texts, topics, a run, judgements of grades 2 and 1, and a cross-encoder."""
     folder = tmp_path_factory.mktemp("world")
     make_index(folder / "index")
-    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
-    rows = make_qrels().itertuples(index=False)
-    (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
+    write_judged(folder, make_topics(), make_qrels().itertuples(index=False))
     make_run().write(folder / "run.txt")
     make_cross_encoder(folder / "one")
     return folder
@@ -53,7 +52,7 @@ def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> Non
     for one, other in zip(untold, told, strict=True):  # told it is by torch, as on a GPU, untold by ONNX Runtime
         np.testing.assert_allclose(one.targets, other.targets, atol=1e-5)
     assert (untold.metadata.get("device"), told.metadata["device"]) == (None, "cpu")
-    with pytest.raises(InputError, match="--device nowhere: torch has no device nowhere"):
+    with refusal("--device nowhere: torch has no device nowhere"):
         main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
 
 
@@ -61,8 +60,8 @@ def test_a_teacher_reads_a_changed_file_of_texts_again(world: Path, tmp_path: Pa
     how = Written("teacher", {"teacher": "cross-encoder", "model": str(world / "one"), "n_max": None})
 
     def scores(name: str, text: str) -> list[float]:
-        (tmp_path / name).write_text("".join(json.dumps({"id": docid, "text": text + docid}) + "\n" for docid in "12"))
-        run, given = Run.from_dict({"q": {"1": 2.0, "2": 1.0}}), {"documents": str(tmp_path / name)}
+        documents = write_documents(tmp_path / name, {docid: text + docid for docid in "12"})
+        run, given = Run.from_dict({"q": {"1": 2.0, "2": 1.0}}), {"documents": str(documents)}
         found: list[float] = make_labels(
             run, {"q": {"1": 1}}, method=how, topics={"q": "w1 w2"}, **given
         ).scores.tolist()

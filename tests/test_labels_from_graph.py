@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from labelers import make_labeler
+from query_sets import write_index, write_neighbours, write_queries
+from refusals import refusal
 
 from rnnreranker import LabelParams, RnnParams, Run, SoftLabels, VectorSource, open_vectors
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels.__main__ import main
@@ -22,8 +23,6 @@ from rnnreranker.labels.negatives import pairs_of
 from rnnreranker.labels.similarity import GraphSimilarity
 from rnnreranker.negatives import main as mine
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.part import write_graph
 from rnnreranker.parts.vectors.source import load_encoded_queries
 from rnnreranker.rnn import reference
 from rnnreranker.train.coder import check_index
@@ -37,22 +36,17 @@ JOINT = JointParams(**PARAMS.to_dict(), positive_weight=0.7)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index in groups with the 6 nearest of every document, run.txt, qrels.txt."""
     made, rng = tmp_path_factory.mktemp("job"), np.random.default_rng(3)
-    index = made / "index"
-    index.mkdir()
     centres = rng.normal(size=(8, 12))
     vectors = centres[np.arange(DOCUMENTS) % 8] + 0.7 * rng.normal(size=(DOCUMENTS, 12))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.save(index / "vectors.npy", vectors.astype(np.float32))
-    (index / "docid").write_text("".join(f"d{row}\n" for row in range(DOCUMENTS)))
-    write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 6)
+    write_neighbours(write_index(made / "index", vectors), 6)
     asked = centres[np.arange(QUERIES) % 8] + 0.7 * rng.normal(size=(QUERIES, 12))
     best = np.argsort(-(asked @ vectors.T), axis=1)[:, :35]
-    np.save(made / "q.npy", asked.astype(np.float32))
-    (made / "q.ids").write_text("".join(f"q{n}\n" for n in range(QUERIES)))
     run = {
         f"q{n}": {f"d{row}": float(asked[n] @ vectors[row]) for row in best[n, : 35 - 3 * n]} for n in range(QUERIES)
     }
     Run.from_dict(run).write(made / "run.txt")
+    write_queries(made / "q.npy", run, asked)
     lines = [f"q{n} 0 d{best[n, n]} 1" for n in range(QUERIES - 1)] + [f"q{n} 0 d{n + 70} 2" for n in range(0, 9, 3)]
     (made / "qrels.txt").write_text("\n".join(dict.fromkeys([*lines, "q1 0 elsewhere 1"])) + "\n")
     return made
@@ -198,30 +192,28 @@ def test_labels_say_which_vectors_their_graph_is_of(folder: Path, graph: Neighbo
         assert labels.targets.tobytes() == turned.targets.tobytes()
         assert labels.metadata.get("vectors") == known
         if known != vectors.fingerprint:
-            with pytest.raises(
-                InputError, match=rf"made from {(known or graph.fingerprint)[:8]}\.\.\., the vectors of the index are"
-            ):
+            with refusal(rf"made from {(known or graph.fingerprint)[:8]}\.\.\., the vectors of the index are"):
                 check_index(labels, vectors, "the labels", "the index")
 
 
 def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
     argv += ["--output", str(tmp_path / "l.parquet")]
-    with pytest.raises(InputError, match=r"--method evidence needs --index \(where neighbours come from\)"):
+    with refusal(r"--method evidence needs --index \(where neighbours come from\)"):
         main(argv)
     for method in ("query", "hard", "teacher", "collective", "term-weight"):
-        with pytest.raises(InputError, match=f"method {method}: not from neighbours"):
+        with refusal(f"method {method}: not from neighbours"):
             main([*argv, "--index", str(folder / "index"), "--method", method])
     joint = find("labeler", "joint")
     encoded = dataclasses.replace(JOINT, queries="encoded")
     assert joint.needs_from("neighbours", encoded) == {"neighbours", "query vectors", "vectors"}
-    with pytest.raises(InputError, match="queries=encoded: of labels from neighbours; with vectors the query has one"):
+    with refusal("queries=encoded: of labels from neighbours; with vectors the query has one"):
         joint.needs_from("vectors", encoded)
-    with pytest.raises(InputError, match=r"from graph: .*neighbours"):
+    with refusal(r"from graph: .*neighbours"):
         make_labeler("evidence", Inputs(), source="graph")  # type: ignore[arg-type]
     divided = dataclasses.replace(PARAMS, scale="none", normalize="max")
     labeler = make_labeler("geometric", Inputs(neighbours=graph), divided, source="neighbours")
-    with pytest.raises(InputError, match="normalize=max: a graph has no whole rows to divide"):
+    with refusal("normalize=max: a graph has no whole rows to divide"):
         labeler.infer(Run.read(folder / "run.txt"), load_qrels(folder / "qrels.txt"))
 
 
@@ -241,9 +233,9 @@ def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: P
     assert mine([*argv, "--index", str(folder / "index"), "--rate", "0.2"]) == 0
     assert len((tmp_path / "negatives.tsv").read_text().splitlines()) > QUERIES
     encoded = ["--filter", "joint:queries=encoded", "--index", str(folder / "index")]
-    with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(the queries\)"):
+    with refusal(r"needs --topics or --encoded-queries \(the queries\)"):
         mine([*argv, *encoded])
     assert mine([*argv, *encoded, "--encoded-queries", str(folder / "q.npy")]) == 0
     said = "--filter margin compares inner products with the query: not with --from neighbours"
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         mine([*argv, "--filter", "margin"])

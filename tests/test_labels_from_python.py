@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refusal
 from test_negatives import small
 
-from rnnreranker import InputError, Run, SoftLabels, make_labels
+from rnnreranker import Run, SoftLabels, make_labels
 from rnnreranker.base.errors import DataWarning
 from rnnreranker.base.settings import Written
 from rnnreranker.data.qrels import load_qrels
@@ -71,7 +72,7 @@ def test_a_written_form_holds_the_settings_of_labels(tmp_path: Path) -> None:
     ],
 )
 def test_settings_without_effect_are_refused(form: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         choose_labeler(form)
 
 
@@ -91,7 +92,7 @@ def test_settings_without_effect_are_refused(form: str, said: str) -> None:
 )
 def test_messages_name_arguments(given: dict[str, object], said: str, tmp_path: Path) -> None:
     small(tmp_path)
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **given)  # type: ignore[arg-type]
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from labelers import soft_labels
+from refusals import refusal
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
@@ -67,7 +68,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_file_with_a_fault_is_refused_with_its_name_and_query(tmp_path: Path, fault: str) -> None:
     changed, said = FAULTS[fault]
     path = write(tmp_path / "x.parquet", changed)
-    with pytest.raises(InputError, match=rf"^{path}: .*{said}") as refused:
+    with refusal(rf"^{path}: .*{said}") as refused:
         SoftLabels.read(path)
     assert "\n" not in str(refused.value)
 
@@ -85,7 +86,7 @@ def test_a_file_with_a_fault_is_refused_with_its_name_and_query(tmp_path: Path, 
 def test_metadata_that_are_none(tmp_path: Path, metadata: bytes | None, said: str) -> None:
     path = write(tmp_path / "x.parquet", metadata=metadata)
     for read in (SoftLabels.read, described):
-        with pytest.raises(InputError, match=rf"^{path}: .*{said}.*; expected a file of .*labels$"):
+        with refusal(rf"^{path}: .*{said}.*; expected a file of .*labels$"):
             read(path)
 
 
@@ -123,7 +124,7 @@ def test_what_other_tools_write_is_read(tmp_path: Path) -> None:
 def test_the_constructor_checks_too(changed: dict[str, Any], said: str) -> None:
     whole = soft_labels(*(ROWS[name] for name in ROWS), METADATA)
     names = ("qids", "offsets", "docids", "scores", "targets", "positive", "metadata")
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         SoftLabels(**({name: getattr(whole, name) for name in names} | changed))
 
 

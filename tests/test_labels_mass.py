@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from labelers import make_labeler
+from query_sets import write_queries
+from refusals import refusal
 from scipy.optimize import minimize
 
 from rnnreranker import LabelParams, QueryVectors, Run, VectorSource, make_labels, open_vectors
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.mass import HiddenPositives, Listwise, fitted, learn_mass, likeliest_share
 from rnnreranker.labels.methods.base import VectorLabeler
@@ -40,9 +41,8 @@ def collection(folder: Path, asks_for_a_topic: bool, count: int = TOPICS) -> Col
     centres = rng.normal(size=(count, DIMENSION))
     documents = np.repeat(centres, SIZE, axis=0) + rng.normal(size=(count * SIZE, DIMENSION))
     documents /= np.linalg.norm(documents, axis=1, keepdims=True)
-    np.save(folder / "v.npy", documents.astype(np.float32))
-    (folder / "v.ids").write_text("".join(f"d{row:03}\n" for row in range(len(documents))))
-    vectors = open_vectors(folder / "v.npy")
+    docids = (f"d{row:03}" for row in range(len(documents)))
+    vectors = open_vectors(write_queries(folder / "v.npy", docids, documents))
     meant = centres if asks_for_a_topic else documents[::SIZE] * np.sqrt(DIMENSION)
     turned = meant + 0.8 * meant @ rng.normal(size=(DIMENSION, DIMENSION)) / np.sqrt(DIMENSION)
     asked = turned + 0.5 * rng.normal(size=turned.shape)
@@ -159,7 +159,7 @@ def test_the_mass_is_learnt_before_labels_are_made(made: Collection) -> None:
     about = make_labels(**given, method="joint:k=4,context=30,mass=share").metadata["learnt"]
     assert (about["by"], about["queries"], about["several"]) == ("loss", 50, 0)
     assert "learnt" not in make_labels(**given, method="joint:k=4,context=30,mass=share,share=0.3").metadata
-    with pytest.raises(InputError, match="validation_qrels goes with mass=share or confident"):
+    with refusal("validation_qrels goes with mass=share or confident"):
         make_labels(**given, validation_qrels=validation)
 
 
@@ -174,9 +174,9 @@ def test_a_given_number_stays_and_the_other_is_learnt(made: Collection, known: d
 def test_what_cannot_be_learnt_is_said(made: Collection) -> None:
     near = judged(made.topics)
     share = LabelParams(mass="share")
-    with pytest.raises(InputError, match=r"mass=share: share not known; give it, or learn it from judgements"):
+    with refusal(r"mass=share: share not known; give it, or learn it from judgements"):
         made.labeler(labels=share).infer_from(made.run, near)
-    with pytest.raises(InputError, match="no query with a positive has candidates in the run"):
+    with refusal("no query with a positive has candidates in the run"):
         learn_mass(made.labeler(labels=share), made.run, {"other": {"d000": 1}})
 
 
@@ -190,8 +190,8 @@ def test_validation_queries_without_a_vector_do_not_count(made: Collection) -> N
 def test_masses_that_a_method_or_a_graph_cannot_have(made: Collection) -> None:
     learner = made.labeler(labels=LabelParams(mass="share"))
     learner.reads = frozenset({"neighbours"})
-    with pytest.raises(InputError, match="with one positive a query it is learnt by vectors; expected from=vectors"):
+    with refusal("with one positive a query it is learnt by vectors; expected from=vectors"):
         learn_mass(learner, made.run, judged({qid: known[:1] for qid, known in made.topics.items()}))
     given: dict[str, Any] = {"index": made.folder / "v.npy", "encoded_queries": made.queries, "run": made.run}
-    with pytest.raises(InputError, match="uniform has one similarity for all; expected evidence, share or own"):
+    with refusal("uniform has one similarity for all; expected evidence, share or own"):
         make_labels(**given, qrels=made.topics, method="uniform:mass=confident,share=0.3,threshold=0.2")

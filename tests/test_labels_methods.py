@@ -9,9 +9,10 @@ import numpy as np
 import pandas
 import pytest
 from labelers import make_labeler as labeler_of
+from query_sets import write_queries
+from refusals import refusal
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors, rnn_similarity
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.labels.methods import base
 from rnnreranker.labels.methods.base import Labeler
@@ -30,17 +31,15 @@ def make_labeler(
     return labeler_of(method, Inputs(vectors=source, query_vectors=queries), params, labels, **rest)
 
 
-def collection(tmp_path: Path, queries: int = 7, documents: int = 40) -> tuple[VectorSource, QueryVectors, Run]:
+def collection(tmp_path: Path) -> tuple[VectorSource, QueryVectors, Run]:
     random = np.random.default_rng(1)
-    vectors = random.normal(size=(documents, 16)).astype(np.float32)
-    np.save(tmp_path / "v.npy", vectors)
-    (tmp_path / "v.ids").write_text("".join(f"d{n:02}\n" for n in range(documents)))
-    asked = random.normal(size=(queries, 16)).astype(np.float32)
-    source = open_vectors(tmp_path / "v.npy")
+    docids, vectors = (f"d{n:02}" for n in range(40)), random.normal(size=(40, 16))
+    source = open_vectors(write_queries(tmp_path / "v.npy", docids, vectors))
+    asked = random.normal(size=(7, 16)).astype(np.float32)
     scores, rows = source.search(asked, 20)
     found = {
         f"q{n}": {source.docids[row]: float(score) for row, score in zip(rows[n], scores[n], strict=True)}
-        for n in range(queries)
+        for n in range(7)
     }
     return source, QueryVectors(tuple(found), asked), Run.from_dict(found)
 
@@ -151,9 +150,9 @@ def test_a_teacher_labels_with_its_scores(tmp_path: Path) -> None:
     assert labels.metadata["index"] == source.fingerprint
     taught = find("labeler", "teacher")
     assert taught.needs_from("vectors", TeacherParams(teacher="scorer")) == {"topics", "vectors"}
-    with pytest.raises(InputError, match="teacher regularise: reads scores of the run"):
+    with refusal("teacher regularise: reads scores of the run"):
         taught.needs_from("vectors", TeacherParams("regularise"))
-    with pytest.raises(InputError, match="method teacher: needs query vectors, which were not given"):
+    with refusal("method teacher: needs query vectors, which were not given"):
         labeler_of("teacher", Inputs(vectors=source))
 
 
@@ -219,16 +218,16 @@ def test_aggregation_and_redistribution_by_hand() -> None:
 
 def test_what_cannot_be_labelled_is_said(tmp_path: Path) -> None:
     source, queries, run = collection(tmp_path)
-    with pytest.raises(InputError, match="no judgement has a grade of 1 or more"):
+    with refusal("no judgement has a grade of 1 or more"):
         make_labeler("evidence", source, queries, PARAMS).infer(run, judgements([("q0", "d00", 0)]))
-    with pytest.raises(InputError, match="method query: needs query vectors and vectors, which were not given"):
+    with refusal("method query: needs query vectors and vectors, which were not given"):
         labeler_of("query", Inputs())
-    with pytest.raises(InputError, match=r"mass=evidence: .* method hard has not; expected own"):
+    with refusal(r"mass=evidence: .* method hard has not; expected own"):
         make_labeler("hard", source, queries, None, LabelParams(mass="evidence"))
     strange = Run.from_dict({"q0": {"nowhere": 1.0}})
-    with pytest.raises(InputError, match="1 of 1 docids in the run are not in the index"):
+    with refusal("1 of 1 docids in the run are not in the index"):
         make_labeler("evidence", source, queries, PARAMS).infer(strange, some(run))
-    with pytest.raises(InputError, match=r"boost=0\.5.*mass='all'"):
+    with refusal(r"boost=0\.5.*mass='all'"):
         LabelParams(boost=0.5, mass="all")  # type: ignore[arg-type]
 
 

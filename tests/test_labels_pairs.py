@@ -3,9 +3,10 @@
 import gzip
 
 import pytest
+from refusals import refusal
 
 from rnnreranker import make_labels
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import UnavailableError
 from rnnreranker.data import irds
 from rnnreranker.data.pairs import load_pairs
 from rnnreranker.runs import Run
@@ -34,7 +35,7 @@ def test_others_stand_once_in_the_order_of_the_pairs(tmp_path):
 )
 def test_what_is_no_file_of_pairs_is_refused(tmp_path, text, said):
     (tmp_path / "pairs.tsv").write_text(text)
-    with pytest.raises(InputError, match=said):
+    with refusal(said):
         load_pairs(str(tmp_path / "pairs.tsv"), 10)
 
 
@@ -64,5 +65,5 @@ def test_pairs_that_are_not_here_are_named(monkeypatch):
 
 def test_a_data_set_without_pairs_is_refused(monkeypatch):
     monkeypatch.setattr(irds, "load", lambda name: object())
-    with pytest.raises(InputError, match="cranfield: this data set has no docpairs"):
+    with refusal("cranfield: this data set has no docpairs"):
         load_pairs("cranfield", 10)

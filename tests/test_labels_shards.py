@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from labelers import soft_labels
+from refusals import refusal
 from test_negatives import small
 
 from rnnreranker import SoftLabels, make_labels
-from rnnreranker.base.errors import InputError
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.soft import write_joined
 
@@ -56,7 +56,7 @@ def test_shares_are_put_together_to_the_bytes_of_one_process(
     assert main([*command, str(out)]) == 0
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert count(tmp_path) == 0
-    with pytest.raises(InputError, match="--shard-id and --shard-num go together: give both, or neither"):
+    with refusal("--shard-id and --shard-num go together: give both, or neither"):
         main([*command, str(out), "--shard-num", "3"])
 
 
@@ -99,10 +99,10 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
 
 
 def test_files_that_are_no_labels(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such label file"):
+    with refusal("no such label file"):
         SoftLabels.read(tmp_path / "no.parquet")
     said = r"text\.parquet: no soft labels, or damaged ones \(.*\); expected a file of python -m rnnreranker\.labels$"
     for content in ("hello", "PAR1 and no more"):
         (tmp_path / "text.parquet").write_text(content)
-        with pytest.raises(InputError, match=said):
+        with refusal(said):
             SoftLabels.read(tmp_path / "text.parquet")

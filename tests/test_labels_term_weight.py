@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from query_sets import write_documents, write_judged, write_lines
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.encode.words.analysis import words
@@ -31,14 +31,12 @@ QRELS = {"q1": "d1", "q2": "d2", "q3": "d3", "q4": "d4"}
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index with counted words, a run of all documents, topics and judgements."""
     folder = tmp_path_factory.mktemp("words")
-    lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in DOCUMENTS.items())
-    (folder / "docs.jsonl").write_text("".join(lines))
-    given = ["--documents", str(folder / "docs.jsonl"), "--output", str(folder / "index"), "--parts", "terms"]
+    documents = write_documents(folder / "docs.jsonl", DOCUMENTS)
+    given = ["--documents", str(documents), "--output", str(folder / "index"), "--parts", "terms"]
     assert index(given) == 0
-    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
-    (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} 1\n" for qid, docid in QRELS.items()))
+    write_judged(folder, TOPICS, ((qid, docid, 1) for qid, docid in QRELS.items()))
     ranked = [(qid, docid, place) for qid in TOPICS for place, docid in enumerate(DOCUMENTS, 1)]
-    (folder / "run.txt").write_text("".join(f"{qid} Q0 {docid} {at} {9 - at} x\n" for qid, docid, at in ranked))
+    write_lines(folder / "run.txt", (f"{qid} Q0 {docid} {at} {9 - at} x" for qid, docid, at in ranked))
     return folder
 
 

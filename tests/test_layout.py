@@ -13,11 +13,12 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
 from rnnreranker.__main__ import COMMANDS, script
 from rnnreranker.__main__ import main as list_commands
 from rnnreranker.base import command
-from rnnreranker.base.errors import InputError, MissingDependencyError, require
+from rnnreranker.base.errors import MissingDependencyError, require
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "rnnreranker"
@@ -146,7 +147,7 @@ def test_every_command_is_listed() -> None:
     ],
 )
 def test_a_command_written_with_a_space(word: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+    with refusal(re.escape(said)):
         list_commands([word, "--help"])
     monkeypatch.setattr(sys, "argv", ["rnnreranker", word])
     assert command.run(list_commands) == 2

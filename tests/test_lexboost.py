@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from query_sets import write_index, write_neighbours
+from refusals import refusal
 
-from rnnreranker import Run, open_vectors
-from rnnreranker.base.errors import InputError
+from rnnreranker import Run
 from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank.lexboost import LexboostParams, LexboostReranker, boosted
-from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.part import write_graph
+from rnnreranker.parts.neighbours import NeighbourGraph
 
 DOCUMENTS = 120
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of 120 documents with their 16 nearest."""
-    made = tmp_path_factory.mktemp("index")
-    np.save(made / "vectors.npy", np.random.default_rng(3).standard_normal((DOCUMENTS, 8)).astype(np.float32))
-    (made / "docid").write_text("".join(f"d{row}\n" for row in range(DOCUMENTS)))
-    write_graph(DenseNeighbours(open_vectors(made)), made / "neighbours", 16)
-    return made
-
-
-@pytest.fixture(scope="module")
-def graph(folder: Path) -> NeighbourGraph:
-    return open_neighbours(folder)
+def graph(tmp_path_factory: pytest.TempPathFactory) -> NeighbourGraph:
+    """Of 120 documents the 16 nearest."""
+    vectors = np.random.default_rng(3).standard_normal((DOCUMENTS, 8))
+    return write_neighbours(write_index(tmp_path_factory.mktemp("index"), vectors), 16)
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +61,11 @@ def test_a_document_in_its_own_row_is_no_neighbour() -> None:
 
 def test_what_the_graph_does_not_have(graph: NeighbourGraph, run: Run) -> None:
     strange = Run.from_dict({"q0": {"d0": 3.0, "elsewhere": 2.0, "d1": 1.0}})
-    with pytest.raises(InputError, match=r"1 of 3 docids in the run are not in the index \(first: elsewhere\)"):
+    with refusal(r"1 of 3 docids in the run are not in the index \(first: elsewhere\)"):
         LexboostReranker(Inputs(neighbours=graph)).rows_of(strange)
     kept = LexboostReranker(Inputs(neighbours=graph), missing="skip").rerank(strange)
     assert kept.ranked("q0") == ["d0", "d1", "elsewhere"]
-    with pytest.raises(InputError, match=r"k=17: expected at most 16, the neighbours that .* has of a docum"):
+    with refusal(r"k=17: expected at most 16, the neighbours that .* has of a docum"):
         LexboostReranker(Inputs(neighbours=graph), LexboostParams(k=17))
     assert LexboostReranker(Inputs(neighbours=graph)).needs == {"neighbours", "run scores"}
     assert len(LexboostReranker(Inputs(neighbours=graph)).rerank(Run.from_dict({"q0": {}})).ranked("q0")) == 0

@@ -13,7 +13,7 @@ import numpy as np
 import pandas
 import torch
 from labelers import soft_labels
-from query_sets import write_index, write_texts
+from query_sets import write_documents, write_index, write_texts
 
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import QueryVectors, VectorSource, open_vectors
@@ -150,8 +150,7 @@ def write_text_world(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     make_text_labels().write(folder / "labels.parquet")
     write_texts(folder / "topics.tsv", make_topics())
-    lines = (json.dumps({"id": docid, "contents": text}) + "\n" for docid, text in make_documents().items())
-    (folder / "documents.jsonl").write_text("".join(lines))
+    write_documents(folder / "documents.jsonl", make_documents())
     return folder
 
 
