@@ -222,8 +222,8 @@ def measured(
     notice_cut(request.measures, request.hits)
     depths = {str(one): request_of(request, one).depth for one in done if one.rerank and "+" in one.first}
     if deeper := [name for name, depth in depths.items() if depth > request.hits]:
-        at = argument("hits", max(depths.values()))
-        command.notice(f"{', '.join(deeper)}: fused deeper than its first stage, which changes scores, too; give {at}")
+        shown, at = ", ".join(deeper), argument("hits", max(depths.values()))
+        command.notice(f"{shown}: the fusion is deeper than that of the first stage, and scores differ; give {at}")
     scores = evaluate_runs(named, judged, request.measures).scores
     return request, scores, {one: ms for one, (_, ms) in done.items()}
 

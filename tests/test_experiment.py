@@ -147,7 +147,7 @@ def test_a_row_is_as_of_search_whatever_the_others_are_and_protocols_see_all_jud
     judged = {qid: {**own, "d00": 2} for qid, own in world.qrels.items()} | {"q99": {"d00": 2}}
     first, contexts = "tf-idf+dense by minmax", ("rnn:context=40", "mmr:context=50")
     systems = [first, *(f"{first} > {rerank}" for rerank in contexts)]
-    with pytest.warns(DataWarning, match="mmr:context=50: fused deeper than its first stage.*; give hits=50"):
+    with pytest.warns(DataWarning, match="mmr:context=50: the fusion is deeper than .*; give hits=50"):
         table = run_experiment(world.index, TOPICS, judged, systems=systems, measures="R@5", protocol="dl", **how)
     runs = [world.index.search(TOPICS, "tf-idf+dense", one, fuse="minmax", **how) for one in (None, *contexts)]
     judged.pop("q99")

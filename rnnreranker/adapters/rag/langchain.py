@@ -22,7 +22,7 @@ class LangChainRnnRetriever(BaseRetriever):
     """Searches a vector store, and reranks its documents by reciprocal nearest neighbours.
 
     The store returns `params.context` documents; each gets s* as `rnn_score` in its metadata. `invoke(query, k=…,
-    filter=…)` passes all arguments but `k` to the store, before `search_kwargs`.
+    filter=…)` passes all arguments but `k` to the store; `search_kwargs` has their defaults, also of `k`.
 
     Fields:
         store: a `VectorStore`.

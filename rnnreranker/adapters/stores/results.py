@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow
     from qdrant_client.models import ScoredPoint
 
+OF_PANDAS = "__index_level_"  # columns that pyarrow makes of the index of a data frame
+
 
 def rerank_faiss(
     query_vectors: Any, index: faiss.Index, hits: int | None = None, *, params: Params = None
@@ -186,9 +188,6 @@ def rerank_milvus(
         f'search with output_fields=["{vector}"]',
     )
     return [{**hits[row], "score": score} for row, score in pairs(best)]
-
-
-OF_PANDAS = "__index_level_"  # columns that pyarrow makes of an index of a data frame
 
 
 def rerank_duckdb(

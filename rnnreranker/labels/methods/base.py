@@ -24,6 +24,7 @@ from rnnreranker.labels import targets
 from rnnreranker.labels.params import READ, LabelParams, unlearnt
 from rnnreranker.labels.similarity import BYTES, Asked, GraphSimilarity, Similarity, VectorSimilarity, padded
 from rnnreranker.labels.soft import SoftLabels
+from rnnreranker.parts.neighbours import NeighbourGraph
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 
@@ -115,7 +116,7 @@ def contexts_of(
         docids, rows, scores = run.docids[run.rows[part]].tolist(), of_run[run.rows[part]], run.scores[part]
         pairs = [pair for pair in judged.get(qid, {}).items() if row_of[pair[0]] >= 0]
         rank_of = {docid: rank for rank, docid in enumerate(docids)} if pairs else {}
-        if len(pairs) > size or hasattr(vectors, "edges"):  # the last are left out, or the first lends its neighbours
+        if len(pairs) > size or isinstance(vectors, NeighbourGraph):  # the first lends its neighbours
             pairs.sort(key=lambda pair: (rank_of.get(pair[0], len(docids)), pair[0]))
         for visible in ([pair] for pair in pairs) if apart else [pairs] if pairs else []:
             taken = max(size, len(visible)) if whole else size
